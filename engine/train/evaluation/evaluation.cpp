@@ -94,10 +94,7 @@ struct Evaluation::Impl {
   std::shared_ptr<const DataSource> all_samples;  // those of all ranks
   std::shared_ptr<const DataSource> source;       // this rank's part
   StateStore& states;
-  std::int64_t micro_batch = 1;  // samples of a micro-batch of this rank
-  /// How often each rank runs a program where ranks exchange rows of tables in it; 0: it runs its
-  /// own micro-batches and no others.
-  std::int64_t rounds = 0;
+  EvaluationPrograms needed;  // on this rank
   std::vector<std::string> names;
   std::vector<int> fields;
   std::map<std::int64_t, BoundProgram> programs;  // by micro-batch size
@@ -155,8 +152,7 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
                      std::move(source),
                      {},
                      states,
-                     1,
-                     0,
+                     {},
                      {},
                      {},
                      {},
@@ -175,22 +171,20 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
   RunCounts counts;
   counts.eval_samples = all;
   counts.place = place;
-  const EvaluationPrograms needed = evaluation_programs(config, counts, exchanges);
-  my.micro_batch = needed.micro_batch;
-  my.rounds = needed.rounds;
+  my.needed = evaluation_programs(config, counts, exchanges);
   for (const DataField& field : my.source->fields()) my.names.push_back(field.name);
   if (parts.staged != nullptr) {
     my.staged = &parts;
     my.arenas = std::move(arenas);
     return;
   }
-  for (const std::int64_t size : needed.sizes) {
+  for (const std::int64_t size : my.needed.sizes) {
     TrainingRequest request;
     request.config = &config;
     request.fields = field_types(*my.source, size);
     request.algorithm = parts.model->algorithm({size, false});
     if (exchanges) {
-      request.ranks = {place.ranks, size, my.micro_batch, place.rank};
+      request.ranks = {place.ranks, size, my.needed.micro_batch, place.rank};
       request.shards = parts.shards;
     }
     // A loss inside the model has its own reduction: whole micro-batches, weighted by their
@@ -308,11 +302,11 @@ EvaluatedPart Evaluation::Impl::own_part(FunctionRef<bool(std::int64_t samples)>
     if (source->samples() > 0 && staged != nullptr) add_own_in_stages(part, stops);
     if (source->samples() > 0 && staged == nullptr) add_own(part, ran, stops);
   } catch (...) {
-    if (rounds == 0) throw;
+    if (needed.rounds == 0) throw;
     problem = std::current_exception();
   }
   try {
-    for (; ran < rounds; ++ran) run_for_others();
+    for (; ran < needed.rounds; ++ran) run_for_others();
   } catch (...) {
     if (!problem) throw;
   }
@@ -353,7 +347,7 @@ void Evaluation::Impl::add_own(EvaluatedPart& part, std::int64_t& ran,
                                FunctionRef<bool(std::int64_t samples)> stops) {
   LoaderOptions options;
   options.fields = fields;
-  options.micro_batch_size = options.batch_size = micro_batch;
+  options.micro_batch_size = options.batch_size = needed.micro_batch;
   options.shuffle.kind = ShuffleConfig::Kind::none;
   options.augment = false;
   options.epochs = 1;
@@ -429,7 +423,7 @@ StagedPrograms::Entry& Evaluation::Impl::staged_program(StagedGraph graph,
 void Evaluation::Impl::add_own_in_stages(EvaluatedPart& part,
                                          FunctionRef<bool(std::int64_t samples)> stops) {
   for (std::int64_t done = 0; done < source->samples() && !part.is_stopped;) {
-    const std::int64_t count = std::min(micro_batch, source->samples() - done);
+    const std::int64_t count = std::min(needed.micro_batch, source->samples() - done);
     const BatchTensors batch = batch_of(*source, done, count);
     StagedGraph graph = staged->staged->graph_for(count, batch);
     const BatchTensors fed = graph.fed;

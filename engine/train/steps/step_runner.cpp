@@ -1,287 +1,359 @@
-// The programs of a run's steps: which there are, and when they are rebuilt.
-#include <algorithm>
+#include "engine/train/steps/step_runner.h"
 
-#include "engine/data/buckets/buckets.h"
-#include "engine/data/buckets/cut_source.h"
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <utility>
+
+#include "engine/data/loader.h"
 #include "engine/graph/error.h"
-#include "engine/plan/collectives.h"
-#include "engine/train/averages/weights_in_use.h"
-#include "engine/train/divergence/training_mode.h"
+#include "engine/train/divergence/reported_ids.h"
 #include "engine/train/evaluation/evaluation.h"
 #include "engine/train/graph/loss_scale.h"
-#include "engine/train/group/start_checks.h"
-#include "engine/train/programs/compiled_ahead.h"
-#include "engine/train/programs/run_programs.h"
-#include "engine/train/sharding/random_samples.h"
-#include "engine/train/steps/step_runner_impl.h"
+#include "engine/train/graph/weight_sums.h"
+#include "engine/train/group/gathered.h"
 
 namespace tandem {
+namespace {
+
+// What kernels report of one micro-batch.
+struct MicroBatchErrors {
+  ErrorWord word;
+  const Program* program = nullptr;
+  std::uint64_t step = 0;
+};
+
+// A step, and the last micro-batch of it that was launched.
+struct LaunchedStep {
+  StepResult result;
+  BoundProgram* bound = nullptr;
+  MicroBatch micro_batch;
+  std::uint64_t ticket = 0;
+  MicroBatchWatch* watch = nullptr;
+  float signals = 0;         // the signals of this rank
+  bool is_released = false;  // whether its slots are released to the loader
+};
+
+/// Fills the slots of the programs with samples.
+struct Feed {
+  std::unique_ptr<Loader> loader;
+  double waited_before = 0;  // seconds that loaders which are gone kept steps waiting
+  /// The programs' ticket of the loader's ticket 0, and of the next micro-batch.
+  std::uint64_t base_ticket = 0, next_ticket = 0;
+
+  double waited() const { return waited_before + (loader ? loader->waited() : 0); }
+  void close() {
+    waited_before = waited();
+    loader.reset();
+  }
+};
+
+}  // namespace
+
+struct StepRunner::Impl {
+  const RunConfig& config;
+  RunParts parts;
+  StepData data;
+  Schedules schedules;
+  AverageRates averages;
+  std::array<MicroBatchErrors, 4> errors;  // by ticket; programs report to them until they are gone
+  StateStore& states;
+  StepPrograms programs;
+  Feed feed;
+  std::uint64_t steps_done = 0;
+  bool whole = true;        // states are those between steps
+  bool has_buffers = true;  // running statistics, which every micro-batch of a step updates
+  DataPosition position;    // after the last step that was launched
+  std::array<LaunchedStep, 2> steps;
+  int in_flight = 0;
+
+  Impl(const RunConfig& c, const RunParts& p, const StepData& d, const RunLength& length,
+       StateStore& s, std::shared_ptr<Arenas> arenas)
+      : config(c),
+        parts(p),
+        data(d),
+        schedules(c.optimizer, length),
+        averages(c.optimizer, length),
+        states(s),
+        programs(c, p, d, length, s, std::move(arenas)) {}
+
+  LaunchedStep& oldest() { return steps[(steps_done - in_flight + 1) % steps.size()]; }
+  std::vector<bool> thawed_now() const { return programs.thawed_after(steps_done); }
+  std::int64_t taken_steps() const {
+    return tandem::taken_steps(states, static_cast<std::int64_t>(steps_done));
+  }
+  void build_where_due(std::vector<bool> thawed);
+  void open_loader();
+  /// The loader's next micro-batch, on all ranks or on none: where one of them cannot read its
+  /// samples, all throw before any has launched the micro-batch.
+  MicroBatch next_micro_batch();
+  double denominator(const LossTerm& term, const MicroBatch& first) const;
+  void feed_scalars(const LaunchedStep& step, const MicroBatch& first);
+  void launch(LaunchedStep& step, const MicroBatch& first);
+  void read(LaunchedStep& step);
+  void refuse_reports(std::uint64_t ticket);
+  void release_early();
+  const LossTerm& term(const std::string& name) const;
+};
 
 StepRunner::StepRunner(const RunConfig& config, const RunParts& parts, StepData data,
                        const RunLength& length, StateStore& states, std::shared_ptr<Arenas> arenas)
-    : impl_(new Impl{config, parts, std::move(data), length, Schedules(config.optimizer, length),
-                     AverageRates(config.optimizer, length), place_of(parts), states,
-                     std::move(arenas)}) {
-  const StepData& read = impl_->data;
-  for (const DataField& field : read.source->fields()) impl_->field_names.push_back(field.name);
-  for (const std::int64_t bucket : read.buckets ? read.buckets->lengths : Shape{})
-    impl_->cut[bucket] = cut_source(read.source, read.buckets->fields, bucket);
-  impl_->build_where_due(impl_->thawed_now(), 0);
+    : impl_(new Impl(config, parts, data, length, states, std::move(arenas))) {
+  impl_->programs.build_where_due(impl_->thawed_now(), 0);
 }
 
 StepRunner::~StepRunner() = default;
-const BoundProgram& StepRunner::main_program() const { return *impl_->main; }
+const BoundProgram& StepRunner::main_program() const { return impl_->programs.main(); }
 std::vector<const BoundProgram*> StepRunner::step_programs() const {
-  const std::int64_t count = std::min(impl_->config.batch_size, impl_->data.epochs->count());
-  std::vector<const BoundProgram*> programs;
-  for (MicroBatch& micro_batch :
-       micro_batches_of_step(count, impl_->config.micro_batch_size(), impl_->place)) {
-    if (impl_->data.buckets) micro_batch.length = impl_->data.buckets->longest();
-    programs.push_back(&impl_->programs.at(shape_of(micro_batch)));
-  }
-  return programs;
+  return impl_->programs.of_full_step();
 }
+std::vector<MemoryUse> StepRunner::check_later_phases(
+    const std::vector<const BoundProgram*>& beside) const {
+  return impl_->programs.check_later_phases(beside);
+}
+FrozenSoFar StepRunner::frozen_so_far() const {
+  return impl_->programs.frozen_so_far(impl_->taken_steps());
+}
+void StepRunner::compare_ranks() const { impl_->programs.compare_ranks(); }
 bool StepRunner::states_are_whole() const { return impl_->whole; }
 Schedules& StepRunner::schedules() { return impl_->schedules; }
-double StepRunner::waited_for_data() const {
-  return impl_->waited_before + (impl_->loader ? impl_->loader->waited() : 0);
-}
-
-std::vector<bool> StepRunner::Impl::thawed_now() const {
-  return thawed_after(config.parameters.freeze, length, static_cast<std::int64_t>(steps_done),
-                      thawed);
-}
-
-RunParts StepRunner::Impl::parts_for(const StepProgram& program) const {
-  RunParts own = parts;
-  own.options.lower.rows_ahead = program.takes_rows_ahead;
-  return own;
-}
-
-std::vector<StepProgram> StepRunner::Impl::needed() const {
-  RunCounts counts;
-  counts.samples = data.epochs->count();
-  counts.samples_read = position.sample;
-  if (data.buckets) counts.lengths = data.buckets->lengths;
-  counts.place = place;
-  return tandem::step_programs(config, counts);
-}
-
-std::shared_ptr<const DataSource> StepRunner::Impl::source_of(std::int64_t length) const {
-  return length == 0 ? data.source : cut.at(length);
-}
-
-Graph StepRunner::Impl::forward(const MicroBatchShape& shape,
-                                std::vector<std::string>& notes) const {
-  const std::int64_t samples = shape.micro_batch;
-  const Graph graph = parts.model->forward({samples, true, shape.length});
-  if (place.ranks == 1 || !draws_random_numbers(graph)) return graph;
-  const Graph other = parts.model->forward({samples + 1, true, shape.length});
-  return with_random_samples({graph, samples}, {other, samples + 1}, shape.all, notes);
-}
-
-TrainingGraph StepRunner::Impl::training_graph(const MicroBatchShape& shape,
-                                               const std::vector<bool>& rules,
-                                               const MissedStepCounts& missed,
-                                               std::vector<std::string>& warnings) const {
-  TrainingRequest request;
-  request.config = &config;
-  request.fields = field_types(*source_of(shape.length), shape.micro_batch);
-  request.kind = shape.kind;
-  request.samples = {shape.micro_batch, shape.step};
-  request.ranks = {place.ranks, shape.micro_batch, share_of(shape.all, {0, place.ranks}).count,
-                   place.rank};
-  request.shards = parts.shards;
-  request.evaluate = parts.evaluate;
-  request.thawed = rules;
-  request.algorithm = parts.model->algorithm({shape.micro_batch, true});
-  request.missed_steps = missed;
-  std::vector<std::string> notes;
-  const Graph graph = forward(shape, notes);
-  TrainingModeReport report = check_training_mode(
-      graph,
-      {shape.micro_batch, shape.all, config.model.sync_batch_norm, shape.step < config.batch_size});
-  if (!report.problems.empty()) throw Error(ErrorKind::usage, std::move(report.problems));
-  for (std::string& warning : report.warnings) {
-    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
-      warnings.push_back(std::move(warning));
-  }
-  TrainingGraph training = build_training_graph(*parts.operators, graph, request);
-  training.notes.insert(training.notes.end(), notes.begin(), notes.end());
-  check_fed_inputs(training, config, request.fields);
-  return training;
-}
-
-std::int64_t StepRunner::Impl::taken_steps() const {
-  return tandem::taken_steps(states, static_cast<std::int64_t>(steps_done));
-}
-
-bool StepRunner::Impl::build_where_due(std::vector<bool> rules, std::int64_t taken) {
-  const std::vector<StepProgram> all = needed();
-  bool is_due = thawed != rules || programs.size() != all.size();
-  thawed = std::move(rules);
-  if (!all.empty() && !parts.model->algorithm({all[0].shape.micro_batch, true})) {
-    const MicroBatchShape& shape = all[0].shape;
-    TrainingRequest request;
-    request.config = &config;
-    request.thawed = thawed;
-    MissedStepCounts now = missed.change(
-        parts.model->forward({shape.micro_batch, true, shape.length}), request, taken);
-    is_due = is_due || now != missed_steps;
-    missed_steps = std::move(now);
-  }
-  if (!is_due) return false;
-  const std::vector<std::string> names = states.names();
-  build();
-  // Averages that appear first in these programs start with their parameters' values.
-  initialise_averages(states, {names.begin(), names.end()});
-  return true;
-}
-
-void StepRunner::Impl::build() {
-  for (MicroBatchErrors& own : errors) own.program = nullptr;
-  programs.clear();
-  std::vector<MicroBatchShape> shapes;
-  for (const StepProgram& program : needed()) shapes.push_back(program.shape);
-  refuse_small_shares(shapes, config, place.ranks);
-  std::vector<std::string> warnings;  // collected from all programs, without repeats
-  for (const StepProgram& program : needed()) {
-    const TrainingGraph training = training_graph(program.shape, thawed, missed_steps, warnings);
-    const auto made = programs.emplace(
-        program.shape, bind_program(training, parts_for(program), states, arenas, field_names));
-    if (programs.size() == 1) main = &made.first->second;
-  }
-  // Callers that inspect one program want the one with the update.
-  for (const auto& [shape, bound] : programs) {
-    if (shape.kind == MicroBatchKind::whole && shape.step == config.batch_size) main = &bound;
-  }
-  for (auto& [shape, bound] : programs) {
-    if (&bound == main) bound.notes.insert(bound.notes.end(), warnings.begin(), warnings.end());
-  }
-  has_rates = std::any_of(programs.begin(), programs.end(), [](const auto& program) {
-    return !program.second.learning_rates.empty();  // only the program with the update has them
-  });
-  fields = fed_fields(*main);
-}
+double StepRunner::waited_for_data() const { return impl_->feed.waited(); }
 
 void StepRunner::prepare(std::uint64_t steps_done, const RunLength& length,
                          const FrozenSoFar& before) {
   Impl& my = *impl_;
-  my.length = length;
   my.schedules.set_length(length);
   my.averages.set_length(length);
+  my.programs.set_length(length);
   my.steps_done = steps_done;
-  std::vector<bool> then = my.thawed_now();
-  for (std::size_t i = 0; i < then.size(); ++i) {
-    const auto known = before.thawed.find(to_string(my.config.parameters.freeze[i]));
-    if (known != before.thawed.end()) then[i] = known->second;
-  }
-  my.missed.restore(before.missed_steps);
-  my.build_where_due(std::move(then), before.taken_steps);
+  my.programs.restore(before, steps_done);
 }
 
-void StepRunner::compare_ranks() const {
-  const Impl& my = *impl_;
-  if (my.place.ranks == 1) return;
-  std::vector<RankFact> facts;
-  for (const StepProgram& needed : my.needed()) {
-    const MicroBatchShape& shape = needed.shape;
-    const Program& program = *my.programs.at(shape).program;
-    const std::string length = shape.length > 0 ? " of length " + std::to_string(shape.length) : "";
-    facts.push_back(
-        {"what ranks exchange in a step of " + std::to_string(shape.step) + " samples" + length,
-         collective_order(program.lowered(), program.plan()),
-         "choose a batch_size and a micro_batch that the ranks divide, and "
-         "data.drop_last = true"});
-  }
-  refuse_differences(*my.parts.ranks, facts);
+void StepRunner::start(std::uint64_t steps_done, const DataPosition& position) {
+  Impl& my = *impl_;
+  my.steps_done = steps_done;
+  my.position = position;
+  my.build_where_due(my.thawed_now());
+  const std::vector<std::string> names = my.states.names();
+  my.has_buffers = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return my.states.kind(name) == StateKind::buffer;
+  });
+  my.open_loader();
 }
 
-std::vector<MemoryUse> StepRunner::check_later_phases(
-    const std::vector<const BoundProgram*>& beside) const {
-  const Impl& my = *impl_;
-  const std::vector<FreezeRule>& rules = my.config.parameters.freeze;
-  const std::vector<FreezePhase> phases = freeze_phases(rules, my.length);
-  CompiledAhead ahead(my.parts, my.states);
-  const std::vector<StepProgram> needed = my.needed();
-  for (const StepProgram& program : needed) ahead.has_of_phase(my.programs.at(program.shape));
-  for (const BoundProgram* bound : beside) ahead.has(*bound);
-  MissedSteps missed = my.missed;
-  std::vector<std::string> warnings;  // those of the first phase
-  for (std::size_t i = 1; i < phases.size(); ++i) {
-    ahead.begin_phase();
-    try {
-      const MicroBatchShape& first = needed.front().shape;
-      TrainingRequest request;
-      request.config = &my.config;
-      request.thawed = phases[i].thawed;
-      const MissedStepCounts counts =
-          missed.change(my.parts.model->forward({first.micro_batch, true, first.length}), request,
-                        phases[i].first_step - 1);
-      for (const StepProgram& program : needed) {
-        const TrainingGraph training =
-            my.training_graph(program.shape, phases[i].thawed, counts, warnings);
-        ahead.add(training.graph, my.parts_for(program));
-      }
-      ahead.check_fit();
-    } catch (const Error& error) {
-      throw error_in_phase(error, rules, phases[i - 1], phases[i]);
-    }
-  }
-  return ahead.memory();
-}
+void StepRunner::stop() { impl_->feed.close(); }
 
-FrozenSoFar StepRunner::frozen_so_far() const {
-  FrozenSoFar frozen;
-  for (std::size_t i = 0; i < impl_->thawed.size(); ++i) {
-    const FreezeRule& rule = impl_->config.parameters.freeze[i];
-    if (rule.until) frozen.thawed[to_string(rule)] = impl_->thawed[i];
-  }
-  frozen.taken_steps = impl_->taken_steps();
-  frozen.missed_steps = impl_->missed.after(frozen.taken_steps);
-  return frozen;
+void StepRunner::Impl::build_where_due(std::vector<bool> thawed) {
+  programs.set_samples_read(position.sample);
+  if (!programs.build_where_due(std::move(thawed), taken_steps())) return;
+  for (MicroBatchErrors& own : errors) own.program = nullptr;
+  programs.compare_ranks();
 }
 
 void StepRunner::Impl::open_loader() {
-  close_loader();
+  feed.close();
   LoaderOptions options;
-  options.fields = fields;
+  options.fields = programs.fields();
   options.batch_size = config.batch_size;
   options.micro_batch_size = config.micro_batch_size();
   options.drop_last = config.data && config.data->drop_last;
   if (config.data) options.threads = config.data->workers;
   options.order = data.epochs;
-  options.buckets = cut;
-  options.place = place;
+  options.buckets = programs.sources_by_length();
+  options.place = place_of(parts);
   options.seed = config.seed;
   options.start = position;
   options.ahead = parts.options.input_slots;
-  base_ticket = next_ticket;
-  const std::uint64_t base = base_ticket;
-  loader = std::make_unique<Loader>(
+  feed.base_ticket = feed.next_ticket;
+  const std::uint64_t base = feed.base_ticket;
+  feed.loader = std::make_unique<Loader>(
       data.source, options, [this, base](int field, const MicroBatch& micro_batch) -> void* {
         BoundProgram& bound = programs.at(shape_of(micro_batch));
-        return bound.program->input_slot(bound.data_inputs[fields[field]],
-                                         base + micro_batch.ticket);
+        return bound.program->input_slot(
+            bound.data_inputs[programs.fields()[static_cast<std::size_t>(field)]],
+            base + micro_batch.ticket);
       });
 }
 
-void StepRunner::start(std::uint64_t steps_done, const DataPosition& position) {
-  impl_->steps_done = steps_done;
-  impl_->position = position;
-  if (impl_->build_where_due(impl_->thawed_now(), impl_->taken_steps())) compare_ranks();
-  const std::vector<std::string> names = impl_->states.names();
-  impl_->has_buffers = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    return impl_->states.kind(name) == StateKind::buffer;
-  });
-  impl_->open_loader();
+const LossTerm& StepRunner::Impl::term(const std::string& name) const {
+  for (const LossTerm& term : config.loss.terms) {
+    if (term.name == name) return term;
+  }
+  assert(false);
+  return config.loss.terms[0];
 }
 
-void StepRunner::Impl::close_loader() {
-  if (loader) waited_before += loader->waited();
-  loader.reset();
+/// Sum of weights over all samples of the step that starts with `first`.
+double StepRunner::Impl::denominator(const LossTerm& term, const MicroBatch& first) const {
+  const std::shared_ptr<const EpochSamples> epoch = data.epochs->of(first.start.epoch);
+  const std::span<const std::int64_t> samples(epoch->samples.data() + first.start.sample,
+                                              static_cast<std::size_t>(first.step_count));
+  return weight_sum(term, *programs.source_of(first.length), samples);
 }
 
-void StepRunner::stop() { impl_->close_loader(); }
+void StepRunner::Impl::feed_scalars(const LaunchedStep& step, const MicroBatch& first) {
+  const BoundProgram& bound = *step.bound;
+  Program& program = *bound.program;
+  const std::uint64_t ticket = step.ticket;
+  if (bound.signals_input >= 0)
+    *static_cast<float*>(program.input_slot(bound.signals_input, ticket)) = step.signals;
+  if (bound.step_input >= 0) {
+    *static_cast<std::int64_t*>(program.input_slot(bound.step_input, ticket)) =
+        static_cast<std::int64_t>(steps_done + 1);
+  }
+  const auto number = static_cast<std::int64_t>(steps_done + 1);
+  for (const auto& [input, rate] : bound.learning_rates) {
+    *static_cast<float*>(program.input_slot(input, ticket)) =
+        static_cast<float>(rate.base * schedules.factor(rate.schedule, number));
+  }
+  for (const auto& [input, average] : bound.averages) {
+    *static_cast<float*>(program.input_slot(input, ticket)) =
+        static_cast<float>(averages.of(average, number));
+  }
+  for (const auto& [input, name] : bound.denominators) {
+    *static_cast<float*>(program.input_slot(input, ticket)) =
+        static_cast<float>(denominator(term(name), first));
+  }
+}
+
+void StepRunner::Impl::launch(LaunchedStep& step, const MicroBatch& first) {
+  BoundProgram& bound = *step.bound;
+  feed_scalars(step, first);
+  if (!bound.next_inputs.empty()) {
+    const std::optional<MicroBatch> next = feed.loader->peek();
+    const bool alike = next && shape_of(*next) == shape_of(step.micro_batch);
+    feed_next(bound, step.ticket,
+              alike ? std::optional(feed.base_ticket + next->ticket) : std::nullopt);
+  }
+  MicroBatchErrors& own = errors[step.ticket % errors.size()];
+  own.program = bound.program.get();
+  own.step = step.result.step;
+  whole = false;
+  StepContext context;
+  context.seed = config.seed;
+  context.step = step.result.step;
+  context.micro_batch = static_cast<std::uint64_t>(step.micro_batch.index);
+  context.first_sample = static_cast<std::uint64_t>(step.micro_batch.own.first);
+  context.error = &own.word;
+  if (step.watch != nullptr) step.watch->before(*bound.program);
+  bound.program->launch(context, step.ticket);
+  feed.next_ticket = step.ticket + 1;
+}
+
+// A kernel may report after the results of its micro-batch have arrived; its report still belongs
+// to that micro-batch.
+void StepRunner::Impl::refuse_reports(std::uint64_t ticket) {
+  for (std::uint64_t at = ticket - std::min<std::uint64_t>(ticket, 2); at <= ticket; ++at) {
+    MicroBatchErrors& own = errors[at % errors.size()];
+    if (own.program == nullptr || own.word.packed.load() == 0) continue;
+    whole = false;
+    refuse_reported(*own.program, own.word, " at step " + std::to_string(own.step));
+  }
+}
+
+void StepRunner::Impl::read(LaunchedStep& step) {
+  const BoundProgram& bound = *step.bound;
+  StepResult& result = step.result;
+  bound.program->finish(step.ticket);
+  if (step.watch != nullptr) step.watch->after(*bound.program, step.ticket);
+  auto scalar = [&](int output) {
+    return *static_cast<const float*>(bound.program->output(output, step.ticket));
+  };
+  result.loss += scalar(bound.loss_output);
+  for (std::size_t i = 0; i < bound.term_outputs.size(); ++i) {
+    if (step.micro_batch.index == 0) result.terms.emplace_back(bound.term_outputs[i].second, 0);
+    result.terms[i].second += scalar(bound.term_outputs[i].first);
+  }
+  if (bound.signals_output >= 0) result.signals = scalar(bound.signals_output);
+  if (bound.norm_output >= 0) result.gradient_norm = scalar(bound.norm_output);
+  for (const auto& [output, name] : bound.norms) result.norms.emplace_back(name, scalar(output));
+  if (bound.scale_output >= 0) {
+    result.loss_scale = scalar(bound.scale_output);
+    result.skipped_steps =
+        *static_cast<const std::int64_t*>(bound.program->output(bound.skipped_output, step.ticket));
+  }
+  if (!step.is_released) feed.loader->release(step.micro_batch.ticket);
+  step.is_released = true;
+  refuse_reports(step.ticket);
+}
+
+// With a step under way ahead, the loader would have one place less to fill.
+void StepRunner::Impl::release_early() {
+  if (in_flight == 0) return;
+  LaunchedStep& step = oldest();
+  if (step.is_released || step.watch != nullptr) return;
+  if (!step.bound->program->has_read_inputs(step.ticket)) return;
+  feed.loader->release(step.micro_batch.ticket);
+  step.is_released = true;
+}
+
+// Ranks that have launched a step wait in it for the others. Samples that are in memory and are
+// valid need no agreement.
+MicroBatch StepRunner::Impl::next_micro_batch() {
+  std::optional<MicroBatch> next;
+  const auto load = [&] { next = feed.loader->next(); };
+  if (data.source->may_refuse())
+    on_all_ranks(*parts.ranks, "samples", load);
+  else
+    load();
+  assert(next && "the loader of a training run never ends");
+  return *next;
+}
+
+int StepRunner::in_flight() const { return impl_->in_flight; }
+
+bool StepRunner::may_launch_ahead() const {
+  const Impl& my = *impl_;
+  if (my.in_flight > 1 || my.config.micro_batch_size() < my.config.batch_size) return false;
+  if (my.parts.options.input_slots < 3 || !my.programs.are_of(my.thawed_now())) return false;
+  return my.programs.may_overlap();
+}
+
+void StepRunner::launch(MicroBatchWatch* watch, float signals) {
+  Impl& my = *impl_;
+  if (std::vector<bool> now = my.thawed_now(); !my.programs.are_of(now)) {
+    assert(my.in_flight == 0);
+    my.feed.close();
+    my.build_where_due(std::move(now));
+    my.open_loader();
+  }
+  const std::uint64_t number = my.steps_done + 1;
+  LaunchedStep& step = my.steps[number % my.steps.size()];
+  step = {};
+  step.watch = watch;
+  step.signals = signals;
+  step.result.step = number;
+  step.result.start = my.position;
+  if (my.programs.have_rates())
+    step.result.lr =
+        my.config.optimizer.base.lr * my.schedules.factor(0, static_cast<std::int64_t>(number));
+  MicroBatch first;
+  for (;;) {
+    const MicroBatch micro_batch = my.next_micro_batch();
+    if (micro_batch.index == 0) first = micro_batch;
+    step.micro_batch = micro_batch;
+    step.bound = &my.programs.at(shape_of(micro_batch));
+    step.ticket = my.feed.base_ticket + micro_batch.ticket;
+    step.is_released = false;
+    my.launch(step, first);
+    my.release_early();
+    my.whole = micro_batch.end_of_step || !my.has_buffers;
+    if (micro_batch.end_of_step) break;
+    my.read(step);
+  }
+  my.steps_done = number;
+  my.position = step.result.end = step.micro_batch.end;
+  step.result.samples = step.micro_batch.step_count;
+  ++my.in_flight;
+}
+
+StepResult StepRunner::finish() {
+  Impl& my = *impl_;
+  assert(my.in_flight > 0);
+  LaunchedStep& step = my.oldest();
+  my.read(step);
+  --my.in_flight;
+  return std::move(step.result);
+}
 
 }  // namespace tandem

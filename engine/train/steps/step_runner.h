@@ -2,15 +2,14 @@
 // read, on accelerators when the next step is under way.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "engine/train/steps/micro_batch_programs.h"
 #include "engine/train/steps/micro_batch_watch.h"
+#include "engine/train/steps/step_programs.h"
 #include "engine/train/updates/learning_rate_factors.h"
 
 namespace tandem {
@@ -27,22 +26,6 @@ struct StepResult {
   std::int64_t skipped_steps = 0;                     // in the whole run, by the loss scale
   std::optional<double> lr;  // unset where the model brings its own optimizer
   double signals = 0;        // the sum over all ranks
-};
-
-/// The data that steps read.
-struct StepData {
-  std::shared_ptr<const DataSource> source;
-  std::shared_ptr<OpenEpochs> epochs;      // in which order; with lengths where there are buckets
-  std::shared_ptr<const Buckets> buckets;  // null: all samples are of one length
-};
-
-/// The state of the rules of parameters.freeze so far.
-struct FrozenSoFar {
-  /// By rule with an end, "fc1 until 1.5 epochs": whether it had ended in the last step. It then
-  /// never holds again, whatever becomes of the batch size.
-  std::map<std::string, bool> thawed;
-  std::int64_t taken_steps = 0;   // that no loss scale has skipped
-  MissedStepCounts missed_steps;  // by parameter: how many of these it was frozen in
 };
 
 class StepRunner {
