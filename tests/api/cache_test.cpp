@@ -494,7 +494,7 @@ TEST_F(CacheTest, NotesSayWhyThereIsNone) {
   of_the_model.policy = folder_ / "policy.toml";
   of_the_model.bind = {{"batch", lookup_batch}};
   EXPECT_THAT(policy_plan(of_the_model).report.text,
-              HasSubstr("no data tells which of its rows are looked up"));
+              HasSubstr("no data shows which of its rows are looked up"));
   EXPECT_THAT(policy_check(policy(two_rows)).text, Not(HasSubstr("has no cache")));
 }
 
