@@ -424,7 +424,7 @@ TEST_F(CacheTest, ACacheThatCostsMoreThanItSavesIsWarnedOf) {
   EXPECT_THAT(hints[0]["message"].get<std::string>(),
               ::testing::MatchesRegex("the cache of 1 table costs [0-9.]+ ms a step by the cost "
                                       "model and saves [0-9.]+ ms"));
-  EXPECT_THAT(policy_plan(with).report.text, HasSubstr("take `cache` away\n"));
+  EXPECT_THAT(policy_plan(with).report.text, HasSubstr("remove `cache`\n"));
   EXPECT_THAT(Trainer(folder_ / "train.toml", options("run", two_rows)).summary(),
               HasSubstr(": embedding: the cache of 1 table costs "));
   EXPECT_TRUE(cache_hints(policy("")).empty());

@@ -373,7 +373,7 @@ TEST(ShardTables, FewerColumnsThanRanks) {
         refused(of, {}, by_columns, ranks),
         AllOf(HasSubstr("deep:weight"), HasSubstr("its columns cannot be sharded over the ranks"),
               HasSubstr("some of " + std::to_string(ranks) + " ranks would have none"),
-              HasSubstr("take `shard = \"columns\"` away")));
+              HasSubstr("remove `shard = \"columns\"` from it")));
   }
   EXPECT_THAT(refused(of, {}, {{"wide.weight", Sharding::columns}}),
               AllOf(HasSubstr("wide:weight"), HasSubstr("would have none")));
