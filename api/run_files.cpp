@@ -42,7 +42,7 @@ std::string best_name(const std::string& pointer) {
   d.expected = "a name like " + checkpoint_name(1000);
   d.got = name.empty() ? "an empty file" : "\"" + name.substr(0, longest) + "\"";
   d.fix =
-      "choose \"latest\" or a step (--checkpoint); `tandem train --resume` writes this file anew";
+      "choose \"latest\" or a step (--checkpoint); `tandem train --resume` writes this file again";
   throw Error(ErrorKind::data, std::move(d));
 }
 

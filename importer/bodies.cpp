@@ -206,10 +206,9 @@ Term choose(NodeContext& node, const Term& condition, const Term& x, const Term&
   const bool same = x.none == y.none && !x.sequence == !y.sequence &&
                     (x.sequence ? x.sequence->size() == y.sequence->size() : x.type == y.type);
   if (!same) {
-    node.unsupported(
-        fmt::format("{} is {} or {} as a condition says that is known in the run alone", what,
-                    kind(x), kind(y)),
-        "one type and shape in both cases, or a condition on shapes and constants");
+    node.unsupported(fmt::format("{} is {} or {}, by a condition that is known only in the run",
+                                 what, kind(x), kind(y)),
+                     "one type and shape in both cases, or a condition on shapes and constants");
   }
   if (x.none) return x;
   if (x.sequence) {

@@ -55,9 +55,9 @@ class RowRule {
       if (!input.rows) continue;
       if (!first_) first_ = input.rows;
       if (input.rows->valid != first_->valid && op != "Concat") {
-        refuse_chosen_rows(
-            session, first_->cause,
-            fmt::format("{} takes rows that {} chooses beside those", op, input.rows->cause));
+        refuse_chosen_rows(session, first_->cause,
+                           fmt::format("{} takes these rows together with those that {} chooses",
+                                       op, input.rows->cause));
       }
     }
   }
@@ -162,7 +162,8 @@ class RowRule {
       if (input.rows || rank < *from_end || !(input.id || input.constant)) continue;
       if (*from_end <= skipped_last_axes) continue;
       if (input.type.shape[rank - *from_end] != 1)
-        refuse(fmt::format("{} takes beside rows as many as there could be", op_));
+        refuse(fmt::format(
+            "{} takes these rows together with an operand that has all possible rows", op_));
     }
     return *from_end;
   }
@@ -305,7 +306,7 @@ class RowRule {
     if (at != axis()) {
       for (const Term& input : inputs_) {
         if (!input.rows || input.rows->valid != first_->valid)
-          refuse("Concat takes beside rows others, or as many as there could be");
+          refuse("Concat takes these rows together with other ones, or with all possible rows");
       }
       return apply_beside(axis());
     }
@@ -411,7 +412,7 @@ class RowRule {
     const bool is_summed = (has_rows(0) && from_end == 1) || (has_rows(1) && from_end == 2);
     const bool both = has_rows(0) && has_rows(1) && from_end <= 2;
     if (is_summed && both) {
-      refuse("MatMul adds up along the rows of one operand alone");
+      refuse("MatMul adds up along the rows of only one operand");
     }
     if (is_summed) refuse("MatMul adds up along the rows");
     if (both) refuse("MatMul takes rows of two operands along different axes");

@@ -213,7 +213,7 @@ class Finding {
         {"padding_row",
          fmt::format("{}: {}, and no file can say that it gets no gradient: it will train", path,
                      called ? fmt::format("row {} is the model's padding_idx", row)
-                            : fmt::format("row {} alone is zeros, a padding_idx perhaps", row)),
+                            : fmt::format("only row {} is zeros, a padding_idx perhaps", row)),
          fmt::format("parameters.fixed_rows = [ {{ at = \"{}\", rows = [ {} ] }} ]", path, row),
          name, row});
   }

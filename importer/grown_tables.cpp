@@ -180,7 +180,8 @@ HostTensor zeros_of(const std::string& name, const GrownTables& tables) {
     }
     std::sort(larger.rbegin(), larger.rend());
     constexpr std::size_t most_shown = 5;
-    Diagnostic d{.message = "the host has no memory for a table of so many rows", .path = name};
+    Diagnostic d{.message = "the host does not have enough memory for a table of this many rows",
+                 .path = name};
     for (std::size_t i = 0; i < std::min(larger.size(), most_shown); ++i) {
       const auto& [bytes, other] = larger[i];
       d.got += fmt::format("{}{} {}, {} bytes", i == 0 ? "" : "; ", other,

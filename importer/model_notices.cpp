@@ -57,8 +57,8 @@ void add_randomness(const ImportResult& model, std::vector<ModelNotice>& notices
         "{} {} random numbers in evaluation, prediction and the exported file as in training: {}",
         count, plural(count, "operator draws", "operators draw"), some_of(shown));
     on.fix = fmt::format(
-        "model.random = {} leaves {} out there (the mean stands for {}), mode = \"always\" says "
-        "that it is meant",
+        "model.random = {} leaves {} out there (the mean replaces {}), mode = \"always\" says that "
+        "it is meant",
         rules_of(on.names, "train"), plural(count, "it", "them"), plural(count, "it", "them"));
     notices.push_back(std::move(on));
   }
@@ -68,7 +68,7 @@ void add_randomness(const ImportResult& model, std::vector<ModelNotice>& notices
     parts.push_back(fmt::format("{}: {}", kind, some_of(paths)));
   const std::size_t count = off.names.size();
   off.text = fmt::format(
-      "{} random {} in training alone, and {} off in evaluation, prediction and the exported file: "
+      "{} random {} only in training, and {} off in evaluation, prediction and the exported file: "
       "{}",
       count, plural(count, "operator is", "operators are"), plural(count, "is", "are"),
       joined(parts, "; "));
@@ -99,7 +99,7 @@ void add_buffers(const ImportResult& model,
                             plural(count, "tensor was", "tensors were"),
                             plural(count, "a buffer", "buffers"), plural(count, "does", "do"),
                             some_of(sure_shown));
-    sure.fix = fmt::format("parameters.train = [ {} ] trains {} all the same", joined(names, ", "),
+    sure.fix = fmt::format("parameters.train = [ {} ] trains {} nevertheless", joined(names, ", "),
                            plural(count, "it", "them"));
     notices.push_back(std::move(sure));
   }
@@ -126,7 +126,7 @@ void add_batch_norms(const ImportResult& model, std::vector<ModelNotice>& notice
       "the file has BatchNormalization in training ({}) and in inference ({}), and the "
       "configuration says otherwise for some of them",
       some_of(training), some_of(inference));
-  notice.fix = "model.batch_norm = \"file\" does what the file says of each";
+  notice.fix = "model.batch_norm = \"file\" does for each what the file says";
   notice.is_warning = true;
   notices.push_back(std::move(notice));
 }

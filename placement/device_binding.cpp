@@ -162,7 +162,7 @@ DeviceBinding parse_device_argument(const std::string& text, int number,
     const bool again = std::any_of(binding.said.begin(), binding.said.end(),
                                    [&](const auto& each) { return each.key == key; });
     if (part.empty()) {
-      report(start, {"nothing stands between these commas", "KEY=VALUE", "take the comma away"},
+      report(start, {"nothing is between these commas", "KEY=VALUE", "remove the comma"},
              "\"" + text + "\"");
       break;  // often several in a row
     }
@@ -172,7 +172,7 @@ DeviceBinding parse_device_argument(const std::string& text, int number,
               did_you_mean(nearest_name(key, keys), "", "`")},
              key);
     } else if (again) {
-      report(at_value, {"`" + key + "` is said twice", "each key once", ""}, "\"" + value + "\"");
+      report(at_value, {"`" + key + "` is given twice", "each key once", ""}, "\"" + value + "\"");
     } else if (const auto fault = set_part(binding, key, value, place(at_value))) {
       report(at_value, *fault, "\"" + value + "\"");
     }

@@ -91,7 +91,7 @@ void DeviceNames::join(const DeviceBinding& other, ResolvedDevice& device,
       d.expected =
           "\"" + first.text_of(key) + "\", as " + short_text(first.where_of(key)) + " says";
       d.got = "\"" + other.text_of(key) + "\"";
-      d.fix = "say it once, or give one of the names another `use`";
+      d.fix = "set it once, or give one of the names another `use`";
       errors.push_back(std::move(d));
     }
   }

@@ -80,7 +80,7 @@ bool sets_nothing(const ConfigValue& rule) {
   std::string keys;
   for (const std::string& key : edit.clear) keys += (keys.empty() ? "`" : ", `") + key + "`";
   Diagnostic d = at(rule.where, edit.at, "without " + keys + " this rule would set nothing");
-  d.fix = "--remove takes the whole rule away, or --set something else";
+  d.fix = "--remove removes the whole rule, or --set something else";
   throw Error(ErrorKind::usage, std::move(d));
 }
 

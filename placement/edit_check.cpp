@@ -50,8 +50,8 @@ std::vector<Applying> applying(const EditedModel& model, const RuleMatches& foun
           {"state", "parameters", trains},
           {"acts", "operators", operators},
           {"lookahead", "operators and parameters", operators || values},
-          {"ship", "tables that lookups alone read", table},
-          {"cache", "tables that lookups alone read", table},
+          {"ship", "tables that only lookups read", table},
+          {"cache", "tables that only lookups read", table},
           {"shard", "parameters", trains && values}};
 }
 
@@ -83,7 +83,8 @@ ItemCounts check_edit(std::string_view after, const std::string& path, const Pol
       const auto one =
           std::find_if(all.begin(), all.end(), [&](const Applying& a) { return a.key == key; });
       if (one == all.end() || one->applies) continue;
-      Diagnostic d{.message = "`" + key + "` is of " + one->of + ", and this rule matches none"};
+      Diagnostic d{.message =
+                       "`" + key + "` applies to " + one->of + ", and this rule matches none"};
       d.path = edit.at;
       d.expected = "one of " + joined(others);
       d.got = key + ", for " + joined(nonzero_counts(counts));

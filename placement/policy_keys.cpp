@@ -16,7 +16,7 @@ constexpr unsigned integer = integer_value, string = string_value, path = path_v
 
 // clang-format off: one key a line.
 constexpr KeyInfo keys_of_file[] = {
-    {"policy", integer, "required", "", "version of this file's form: 1"},
+    {"policy", integer, "required", "", "version of this file's format: 1"},
     {"auto", list, "[]", "",
      "rules written by `tandem policy auto`, replaced whole; same keys as in rules"},
     {"rules", list, "[]", "",
@@ -25,16 +25,16 @@ constexpr KeyInfo keys_of_file[] = {
      "the model that this policy was written for: with another one a warning names both"},
     {"model.file", path, "", "", "its file"},
     {"model.structure", string, "", "", "hash of its names and shapes, written by tools"},
-    {"devices", table, "", "", "what device names stand for; $NAMES exist without"},
+    {"devices", table, "", "", "what device names mean; $NAMES exist without being defined"},
     {"devices.*", table, "", "", "one device, by the name that rules use"},
     {"devices.*.use", string, "(as the name says)", "", "$USES; N from 0 to 63"},
     {"devices.*.memory", string, "\"auto\"", "",
      "limit: a size (\"20GiB\"), a part of what it has (\"90%\") or \"auto\""},
     {"devices.*.threads", integer | string, "\"physical\"", "",
-     "compute threads of the cpu: a number, which goes before the key threads of train.toml, or "
+     "compute threads of the cpu: a number, which overrides the key threads of train.toml, or "
      "\"physical\""},
-    {"devices.*.bandwidth", string, "", "", "of $LINKED's link, each way: \"25GB/s\""},
-    {"devices.*.latency", string, "", "", "of $LINKED's link: \"10us\""},
+    {"devices.*.bandwidth", string, "", "", "rate of $LINKED's link in each direction: \"25GB/s\""},
+    {"devices.*.latency", string, "", "", "latency of $LINKED's link: \"10us\""},
 };
 // clang-format on
 
@@ -51,17 +51,15 @@ constexpr std::pair<std::string_view, std::string_view> other_words[] = {
 constexpr std::string_view page_head =
     "# The keys of policy.toml\n\n"
     "Written from the table that also checks the file; do not edit. `tandem config explain KEY "
-    "--policy` "
-    "shows one key.\n\n"
+    "--policy` shows one key.\n\n"
     "- One rule a line. The last rule that matches wins, attribute by attribute, in this order: "
-    "the "
-    "device of the run, `auto`, `rules`, `--place`.\n"
+    "the device of the run, `auto`, `rules`, `--place`.\n"
     "- A selector is an anchored glob over whole paths: `*` and `?` stop at `.` and `:`; a leading "
     "`**.` and a trailing `.**` match zero or more parts; `{0..5}` is a range, `{a,b}` a set, "
     "`re:'...'` a regular expression. Without `:` it also covers the parameters that are read only "
     "there.\n"
     "- A device is `cpu`, $RANGES, or a name of the table `devices`. `--device $BINDING` binds a "
-    "name. What is said of two names for one device holds for both, and must agree.\n"
+    "name. What is said about two names for one device holds for both, and must agree.\n"
     "- `[]` stands for the items of a list, `*` for any name.\n";
 
 // The text with what the list of device families says in place of the words with "$".
@@ -107,7 +105,7 @@ KeyForm cache_form(std::optional<CacheSize>& member) {
 /// Keys that narrow a rule down.
 void visit_filters(KeyVisitor& v, PolicyRule& rule) {
   v.key("op", text_or_none(rule.op),
-        "only operators of this type (parameters: read by such alone)");
+        "only operators of this type (for parameters: those that only such operators read)");
   v.when_read([&](const TableReader& table) {
     if (const ConfigValue* op = table.valid("op"); op && rule.op.empty())
       table.report(op->where, "op", "no operator has an empty type", "a type, \"Gather\"");
@@ -133,24 +131,24 @@ void visit_attributes(KeyVisitor& v, PolicyRule& rule) {
   v.key("acts", rule.acts, by_default("\"keep\""),
         "what becomes of an operator's results between forward and backward");
   v.key("lookahead", rule.lookahead, by_default("1"), between(0, 64),
-        "of weights and activations that live elsewhere: how many uses ahead they are fetched; of "
-        "a host's table that is sent as rows, where a rule sets 1 or more: the next step's rows "
-        "cross during this one (more acts as 1)");
+        "for weights and activations that live elsewhere: how many uses ahead they are fetched; "
+        "for a table of the host that is sent as rows, if a rule sets 1 or more: the next step's "
+        "rows are copied during this one (more acts as 1)");
   v.key("ship", rule.ship, by_default("\"auto\""), one_of("auto|rows|results"),
-        "of lookups in a host's table that another device reads: rows: each row once, with an "
-        "index; results: one row an id; auto: the fewer bytes");
+        "for lookups in a table of the host that another device reads: rows: each row once, with "
+        "an index; results: one row for each id; auto: the one with fewer bytes");
   v.key("cache", cache_form(rule.cache),
-        "of a host's table that another device reads: the size of that device's cache of the rows "
-        "that the data names most often, with their optimizer states, \"2GiB\", or a part of the "
-        "table, \"10%\"");
+        "for a table of the host that another device reads: the size of that device's cache of the "
+        "rows that the data names most often, with their optimizer states, \"2GiB\", or a part of "
+        "the table, \"10%\"");
   v.key("shard", rule.shard, by_default("\"whole\""),
         one_of("whole|rows|columns|state|state+gradient|table|heads"),
-        "what each of several ranks keeps of a parameter; rows: of a table that lookups alone "
-        "read, the rows r, r + ranks, ... with their optimizer states; table: whole tables, each "
-        "with one rank; columns of a table, rows or columns of a matrix that products alone read: "
-        "as many neighbours along the file's axis 0 or 1, with their optimizer states; heads: of a "
-        "matrix beside attention, the axis that has whole heads; state: the optimizer's states of "
-        "one part of it (ZeRO-1); state+gradient: of the gradient, too (ZeRO-2)");
+        "what each of several ranks keeps of a parameter; rows: of a table that only lookups read, "
+        "the rows r, r + ranks, ... with their optimizer states; table: whole tables, each on one "
+        "rank; columns of a table, rows or columns of a matrix that only products read: equal "
+        "blocks of neighbours along the file's axis 0 or 1, with their optimizer states; heads: of "
+        "a matrix next to attention, blocks of whole heads; state: the optimizer's states of one "
+        "part of it (ZeRO-1); state+gradient: of the gradient, too (ZeRO-2)");
 }
 
 std::vector<std::string> names_in_rule(void (*visit_rule)(KeyVisitor&, PolicyRule&)) {

@@ -208,7 +208,7 @@ void PolicyResolver::warn_about_ship() {
     if (covered.crosses || rule.layer == Layer::automatic) continue;
     Diagnostic d = at(rule.where_of("ship"), rule.at.text(),
                       "ship does nothing for " + joined(nonzero_counts(covered.counts)) +
-                          ": it is of tables on cpu whose lookups an accelerator reads");
+                          ": it applies to tables on cpu whose lookups an accelerator reads");
     result_.warnings.push_back(std::move(d));
   }
 }
@@ -227,16 +227,18 @@ void PolicyResolver::warn_about_devices() {
       if (!device.binding.sets(key) || (family && family->has_set_link)) continue;
       if (!family) {
         warn(key,
-             "does nothing for the cpu: it is of " + nouns_of(&DeviceFamily::has_set_link, true) +
-                 "'s link",
+             "does nothing for the cpu: it applies to " +
+                 nouns_of(&DeviceFamily::has_set_link, true) + "'s link",
              "leave it out");
       } else {
-        warn(key, "does not change the link of " + device.use + ": only times that plans predict",
+        warn(key,
+             "does not change the link of " + device.use +
+                 ": it only changes the times that plans predict",
              "leave it out; a --profile says what " + noun_with_article(*family) + " is");
       }
     }
     if (device.binding.sets("threads") && family)
-      warn("threads", "does nothing for " + device.use + ": it is of the cpu", "leave it out");
+      warn("threads", "does nothing for " + device.use + ": it applies to the cpu", "leave it out");
   }
 }
 

@@ -15,20 +15,21 @@ constexpr Sharding shardings[] = {Sharding::rows,  Sharding::columns, Sharding::
                                   Sharding::table, Sharding::heads,   Sharding::state_and_gradient};
 
 // The words for what a rule shards, in a message.
-std::string shared_by(Sharding sharding) {
-  if (sharding == Sharding::table) return "this parameter as a whole table";
-  return "the " + std::string(name_of(sharding)) + " of this parameter";
+std::string refused_shard(Sharding sharding) {
+  if (sharding == Sharding::table) return "this parameter cannot be on one rank as a whole table";
+  return "the " + std::string(name_of(sharding)) +
+         " of this parameter cannot be sharded over the ranks";
 }
 
 std::string_view expected_by(Sharding sharding) {
   switch (sharding) {
     case Sharding::table:
-      return "a table that lookups by ids alone read";
+      return "a table that only lookups by ids read";
     case Sharding::heads:
       return "a matrix whose products make queries, keys or values of attention, or read its "
              "result";
     default:
-      return "a table that lookups by ids alone read, or a matrix that products read";
+      return "a table that only lookups by ids read, or a matrix that products read";
   }
 }
 
@@ -63,7 +64,7 @@ std::string PolicyResolver::shard_obstacle(std::size_t p) const {
   const std::optional<Sharding> sharding = parameter.shard.value;
   if (sharding == Sharding::heads) return attention_weight(graph_, matrix).obstacle;
   if (!parameter.table) {
-    if (sharding == Sharding::table) return "it is no table that lookups by ids alone read";
+    if (sharding == Sharding::table) return "it is no table that only lookups by ids read";
     return product_weight_obstacle(graph_, matrix);
   }
   if (sharding == Sharding::columns && graph_.type(matrix).rank() != 2) return "it is no matrix";
@@ -104,8 +105,8 @@ void PolicyResolver::finish_shards() {
     to.shard.reason.text += ", where several ranks train";
     if (to.cache.reason.rule >= 0) {
       Diagnostic d = at(rule.where_of("shard"), path,
-                        "ranks cannot share out a table of which a device caches rows: both "
-                        "together come with a later version");
+                        "a table of which a device caches rows cannot be sharded over the ranks: "
+                        "this version does not support both together");
       d.fix = "leave `cache` or `shard` out";
       errors_.push_back(std::move(d));
       continue;
@@ -125,21 +126,21 @@ void PolicyResolver::finish_shards() {
     if (obstacle.empty()) continue;
     if (is_beside_a_matrix(p)) {
       to.shard.value.reset();
-      to.shard.reason.text += ": whole, each rank adds its part to what a product makes";
+      to.shard.reason.text += ": whole, each rank adds its part to the result of a product";
       continue;
     }
-    Diagnostic d = at(rule.where_of("shard"), path,
-                      "ranks cannot share out " + shared_by(*to.shard.value) + ": " + obstacle);
+    Diagnostic d =
+        at(rule.where_of("shard"), path, refused_shard(*to.shard.value) + ": " + obstacle);
     d.expected = expected_by(*to.shard.value);
     d.fix = "let the selector leave it out, or add { at = \"" + path + "\", shard = \"" +
-            (to.table ? "whole" : "state") + "\" } behind it";
+            (to.table ? "whole" : "state") + "\" } after it";
     errors_.push_back(std::move(d));
   }
   for (const auto& [r, covered] : of_states) {
     if (covered.trained) continue;
     const PolicyRule& rule = policy_.rules[r];
     Diagnostic d = at(rule.where_of("shard"), covered.path,
-                      "there is no optimizer's state to share out: this is not trained");
+                      "there is no optimizer's state to shard: this is not trained");
     d.expected = "a parameter that is trained";
     d.fix = "leave `shard` out";
     errors_.push_back(std::move(d));

@@ -10,7 +10,7 @@ TANDEM_COMMAND(init, one,
 TANDEM_COMMAND(train, ranks,
                "  tandem train train.toml                   train; progress here, results in "
                "runs/train-0001\n"
-               "  tandem train train.toml --resume          go on with the newest unfinished run\n")
+               "  tandem train train.toml --resume          continue the newest unfinished run\n")
 TANDEM_COMMAND(tune, one,
                "  tandem tune train.toml --over 'optimizer.lr=log(1e-4,1e-1)'   search settings\n")
 TANDEM_COMMAND(launch, one,

@@ -34,7 +34,7 @@ void add_weights(CLI::App& command, std::string& weights);
 inline void add_device(CLI::App& command, std::vector<std::string>& devices) {
   command
       .add_option("--device", devices,
-                  "What a device name stands for: gpu=emulated:0,memory=2GiB,bandwidth=25GB/s")
+                  "What a device name means: gpu=emulated:0,memory=2GiB,bandwidth=25GB/s")
       ->type_name("NAME=USE")
       ->allow_extra_args(false);
 }

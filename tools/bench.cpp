@@ -18,7 +18,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   command->add_option("config", options->config, "The train.toml");
   command->add_option("overrides", options->bench.overrides, "Keys to set: batch_size=256");
   command->add_option("--kernel", options->kernel,
-                      "The update of a kind of optimizer alone instead: adamw");
+                      "Measure only the update of this kind of optimizer: adamw");
   command->add_option("--elements", options->elements, "Elements for --kernel")
       ->check(number_between(1, 1e12));
   command->add_option("--seconds", options->bench.seconds, "Time to measure for")
@@ -26,7 +26,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   command->add_option("--trace", options->bench.trace_path, "Write a Chrome trace of some steps");
   command->add_flag("--check-order", options->bench.check_order,
                     "Check that events order what GPUs access (emulated devices always are): "
-                    "slower, ends with an error where it is not so");
+                    "slower; ends with an error if they do not");
   add_placing(*command, options->bench.place, options->bench.devices);
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
   command->footer(

@@ -42,7 +42,7 @@ void add_data(CLI::App& app, Invocation& invocation) {
   }
   {
     const auto [command, options] =
-        add("bench", "Measure what the loader gives by its number of threads, and what bounds it");
+        add("bench", "Measure the rate of the loader by its number of threads, and what limits it");
     auto bench = std::make_shared<api::DataBenchOptions>();
     command->add_option("--seconds", bench->seconds, "How long each number of threads is measured")
         ->capture_default_str()

@@ -11,7 +11,7 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
       "doctor", "Say what this machine offers: devices, instruction sets, measured rates");
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
   const auto ranks = std::make_shared<bool>(false);
-  command->add_flag("--ranks", *ranks, "Measure what lies between the processes of a launcher");
+  command->add_flag("--ranks", *ranks, "Measure the network between the processes of a launcher");
   command->footer(
       "Examples:\n"
       "  tandem doctor\n"

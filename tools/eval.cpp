@@ -53,7 +53,7 @@ void add_eval(CLI::App& app, Invocation& invocation) {
       ->type_name("FILE");
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
   command->footer(
-      "Runs where the policy of the training says. Text tables are encoded into a "
+      "Runs on the devices that the policy of the training names. Text tables are encoded into a "
       "folder\n"
       "in TMPDIR, which is removed, also by Ctrl-C (exit code 130), SIGTERM (143) and a closed "
       "terminal (129).\n"

@@ -19,15 +19,14 @@ struct ExportArguments {
 
 void add_form(CLI::App& command, api::ExportForm& form) {
   command
-      .add_option(
-          "--outputs", form.outputs,
-          "Values that the .onnx ends in, also inside its graph: logits,features. What they "
-          "do not need goes")
+      .add_option("--outputs", form.outputs,
+                  "Outputs of the .onnx, also values inside its graph: logits,features. What they "
+                  "do not need is removed")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NAME,NAME");
   command.add_flag("--fold-batch-norm", form.fold_batch_norm,
-                   "BatchNormalization goes into the weights of the Conv or Gemm before it");
+                   "Fold BatchNormalization into the weights of the Conv or Gemm before it");
   command.add_flag("--fp16", form.fp16,
                    "Weights and computation of the .onnx in float16; its inputs and outputs, "
                    "normalizations, softmax and reductions stay float32");
@@ -38,7 +37,7 @@ void add_form(CLI::App& command, api::ExportForm& form) {
 void add_verify(CLI::App& command, ExportArguments& arguments) {
   command.add_flag("--verify", arguments.verifies,
                    "Run the written .onnx and the run on the same samples and compare the outputs; "
-                   "onnxruntime does so too where a Python has it (--python)");
+                   "onnxruntime does so too if a Python has it (--python)");
   command
       .add_option("--python", arguments.verify.python,
                   "The Python that --verify asks for onnxruntime (default: python3)")
@@ -93,9 +92,9 @@ void add_export(CLI::App& app, Invocation& invocation) {
   command->add_option("--add", settings.names.add, "A prefix that they get");
   command->add_option("--lora", settings.adapters.lora,
                       "Adapters: merged into the weights (default), or separate");
-  command->add_option("--format", settings.adapters.format,
-                      "peft: the adapters alone, with adapter_config.json, into a folder or a "
-                      ".safetensors file");
+  command->add_option(
+      "--format", settings.adapters.format,
+      "peft: only the adapters, with adapter_config.json, into a folder or a .safetensors file");
   command->add_flag("--accept-changes", settings.accept_changes,
                     "Write an .onnx of a model that has changed since the checkpoint was written");
   add_form(*command, settings.form);

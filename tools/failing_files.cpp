@@ -95,12 +95,11 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
     std::raise(signal);
     return;
   }
-  constexpr char before[] = "tandem: ", after[] =
-                                            ": the file was cut, or its disk cannot be read any "
-                                            "more, while it was in use (leave files in "
-                                            "use as they are; what was saved before is whole: make "
-                                            "the file anew and go on from there, as "
-                                            "train --resume does)\n";
+  constexpr char before[] = "tandem: ",
+                 after[] =
+                     ": the file was cut, or its disk cannot be read any more, while it was in use "
+                     "(leave files in use as they are; what was saved before is complete: make the "
+                     "file again and continue from there, as train --resume does)\n";
   say(before, sizeof before - 1);
   say(path, length);
   say(after, sizeof after - 1);

@@ -50,7 +50,7 @@ std::string go_on_text(const Invocation& invocation, const std::string& run_dir)
   words.push_back(invocation.program);
   const std::vector<std::string> command = resuming(invocation.arguments, run_dir);
   words.insert(words.end(), command.begin(), command.end());
-  return "go on with: " + shell_line(words);
+  return "continue with: " + shell_line(words);
 }
 
 }  // namespace tandem::tool

@@ -17,7 +17,7 @@ std::string shell_line(const std::vector<std::string>& words);
 /// Whether the run directory has a checkpoint to resume from.
 bool has_checkpoint(const std::string& run_dir);
 
-/// "go on with: tandem train train.toml --resume --run-dir runs/train-0001", with the launcher
+/// "continue with: tandem train train.toml --resume --run-dir runs/train-0001", with the launcher
 /// where several processes trained; "" where there is nothing to resume from, or where `tandem
 /// launch` has started this process and prints it itself.
 std::string go_on_text(const Invocation& invocation, const std::string& run_dir);

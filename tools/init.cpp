@@ -20,12 +20,11 @@ void add_init(CLI::App& app, Invocation& invocation) {
       "A file or folder: MNIST's IDX files, CIFAR's .bin, .npz, .npy, .csv, "
       ".tsv or .jsonl, text in .txt, train.bin of token ids, a folder of pictures for each "
       "class");
-  command->add_option(
-      "--eval", options->init.eval,
-      "Held-out data: a file or folder of the same kind (default: what names of "
-      "files say, as \"valid\", \"test\", \"hold_out\", else a tenth of the samples)");
+  command->add_option("--eval", options->init.eval,
+                      "Held-out data: a file or folder of the same kind (default: files named like "
+                      "\"valid\", \"test\", \"hold_out\", else a tenth of the samples)");
   command->add_option("--to", options->init.to, "The folder to write into (default: the model's)");
-  command->add_flag("--json", invocation.json, "An object instead of text");
+  command->add_flag("--json", invocation.json, "One JSON object instead of text");
   command->footer(
       "Loss, fields, optimizer and the rest follow from the model and the data; each value has its "
       "reason as a comment.\n"

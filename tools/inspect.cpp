@@ -67,7 +67,7 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
       ->check(CLI::IsMember({"train", "inference", "file"}));
   command
       ->add_option("--without", options->inspect.without,
-                   "Leave out a pass (repeatable), of those below")
+                   "Leave out one of the passes below (repeatable)")
       ->type_name("PASS")
       ->expected(1)
       ->take_all();

@@ -63,7 +63,7 @@ void on_alarm(int) {
   }
   if (is_told == 0)
     write_to_stderr(
-        "\ntandem: interrupted: what is under way is finished first; a second Ctrl-C or SIGTERM "
+        "\ntandem: interrupted: the current work is finished first; a second Ctrl-C or SIGTERM "
         "ends it at once, without saving\n");
   is_told = 1;
   if (interrupts_waiting != 0) wake_after(1000);

@@ -136,7 +136,7 @@ void say_how_to_go_on(const Invocation& invocation, int ranks,
   std::vector<std::string> words{invocation.program, "launch", "-n", std::to_string(ranks), "--"};
   const std::vector<std::string> resumed = resuming(command, run_dir);
   words.insert(words.end(), resumed.begin(), resumed.end());
-  std::fprintf(stderr, "tandem launch: go on with: %s\n", shell_line(words).c_str());
+  std::fprintf(stderr, "tandem launch: continue with: %s\n", shell_line(words).c_str());
 }
 
 /// `least`: the minimum number of ranks; each further try starts one fewer.
@@ -150,7 +150,7 @@ int launch(int ranks, int restarts, int least, const std::vector<std::string>& c
            "train, eval, predict and doctor do; run others without `launch`");
   if (restarts > 0 && !trains)
     refuse("tandem launch --restarts: a command that cannot be resumed", command.front(),
-           "leave --restarts away");
+           "leave --restarts out");
   const std::optional<std::string> version = launcher_version();
   if (!version) {
     refuse(
@@ -207,8 +207,9 @@ void add_launch(CLI::App& app, Invocation& invocation) {
                    "How often a training that was killed or failed is resumed")
       ->check(CLI::Range(0, 1000));
   command
-      ->add_option("--least", options->least,
-                   "Each of these tries starts one process fewer, down to so many (default: all)")
+      ->add_option(
+          "--least", options->least,
+          "Each of these tries starts one process fewer, but at least this many (default: all)")
       ->check(CLI::Range(1, 4096));
   command->add_option("command", options->command, "What to run: train train.toml …");
   command->footer(
@@ -223,7 +224,7 @@ void add_launch(CLI::App& app, Invocation& invocation) {
     invocation.action = [options, &invocation] {
       const int least = options->least > 0 ? options->least : options->ranks;
       if (options->least > 0 && options->restarts == 0)
-        refuse("tandem launch --least: nothing starts again", "", "add --restarts N");
+        refuse("tandem launch --least: nothing is restarted", "", "add --restarts N");
       if (least > options->ranks)
         refuse("tandem launch --least: more ranks than there are", std::to_string(least),
                "at most the number of -n");

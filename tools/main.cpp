@@ -170,7 +170,7 @@ void refuse_ranks(const CLI::App& app) {
   const api::Launched launched = api::launched();
   if (launched.ranks == 1) return;
   Diagnostic d;
-  d.message = "tandem " + name + " works as one process";
+  d.message = "tandem " + name + " works only as one process";
   d.got = "rank " + std::to_string(launched.rank) + " of " + std::to_string(launched.ranks) +
           ", as the launcher's variables say";
   d.fix = "start it without mpirun; train, eval and predict work as several";

@@ -60,11 +60,13 @@ std::vector<std::string> take_words(Options& options, std::size_t most,
 }
 
 void add_ranks(CLI::App& command, api::PolicyOptions& options) {
-  command.add_option("--ranks", options.ranks, "Plan one of so many processes that train together")
+  command
+      .add_option("--ranks", options.ranks, "Plan one of this many processes that train together")
       ->type_name("N");
   command
-      .add_option("--network", options.network,
-                  "Between them: 100Gb/s,5us (default: the profile's, else 10Gb/s,20us)")
+      .add_option(
+          "--network", options.network,
+          "The network between them: 100Gb/s,5us (default: the profile's, else 10Gb/s,20us)")
       ->type_name("RATE,TIME");
 }
 
@@ -85,7 +87,7 @@ Shared add_common(CLI::App& command, Invocation& invocation, const std::string& 
     accelerators += (accelerators.empty() ? "" : ", ") + name;
   command
       .add_option("--profile", options->policy.profile,
-                  "What the cost model takes gpu for, which need not be here: " + accelerators +
+                  "The GPU for the cost model, which need not be in this machine: " + accelerators +
                       "; or a stored device profile, a FILE (./h100 where it has such a name)")
       ->type_name("NAME|FILE");
   command.add_flag("--json", invocation.json, "One JSON object on standard output");
@@ -206,8 +208,8 @@ void add_edit(CLI::App& parent, Invocation& invocation) {
       "With --config or --model a rule that would match nothing in the model is not written, nor "
       "an\n"
       "attribute that nothing of it can have: exit code 2.\n"
-      "--clear keeps the rule, so it refuses to take a rule's last attribute; --remove takes the\n"
-      "whole rule with its `why`, and leaves a comment behind it.");
+      "--clear keeps the rule, so it refuses to take a rule's last attribute; --remove removes\n"
+      "the whole rule with its `why`, and keeps a comment after it.");
   auto options = std::make_shared<Options>();
   auto file = std::make_shared<std::string>();
   command->add_option("file", *file, "The policy.toml")->required();
@@ -217,9 +219,9 @@ void add_edit(CLI::App& parent, Invocation& invocation) {
       ->allow_extra_args(false);
   command->add_option("--set", options->set, "An attribute: run=cpu, lookahead=2")
       ->allow_extra_args(false);
-  command->add_option("--clear", options->change.clear, "An attribute to take away")
+  command->add_option("--clear", options->change.clear, "An attribute to remove")
       ->allow_extra_args(false);
-  command->add_flag("--remove", options->change.remove, "Take the whole rule away");
+  command->add_flag("--remove", options->change.remove, "Remove the whole rule");
   add_model(*command, *options);
   add_device(*command, options->policy.devices);
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
@@ -250,7 +252,8 @@ void add_auto(CLI::App& parent, Invocation& invocation) {
       add_common(*command, invocation,
                  "The policy.toml to write (default: the configuration's) and keys of train.toml");
   api::PolicyAutoOptions& automatic = options->automatic;
-  command->add_option("--budget", automatic.budgets, "Memory that a device may give: gpu=20GiB")
+  command
+      ->add_option("--budget", automatic.budgets, "Memory that may be used on a device: gpu=20GiB")
       ->type_name("NAME=SIZE")
       ->allow_extra_args(false);
   add_ranks(*command, options->policy);

@@ -18,19 +18,19 @@ void add_predict(CLI::App& app, Invocation& invocation) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* command =
-      app.add_subcommand("predict", "What a trained model says of raw rows, in their order");
+      app.add_subcommand("predict", "Predictions of a trained model for raw rows, in their order");
   api::PredictOptions& predict = options->predict;
   add_trained(*command, predict, options->run);
   command
       ->add_option("--data", predict.data,
-                   "Files as [data] of the configuration has them, labels not needed; - reads rows "
-                   "from standard input")
+                   "Files in the format of [data] in the configuration; labels are not needed; - "
+                   "reads rows from standard input")
       ->type_name("FILE")
       ->required();
   command
       ->add_option("--to", predict.to,
-                   "predictions.tsv, .csv, .jsonl, .npy or .npz, there once all is written; - is "
-                   "standard output (default)")
+                   "predictions.tsv, .csv, .jsonl, .npy or .npz, which appears when all is "
+                   "written; - is standard output (default)")
       ->type_name("FILE");
   command
       ->add_option("--output", predict.outputs,
@@ -45,7 +45,8 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       ->add_option("--class-axis", predict.class_axis,
                    "Axis of the classes in logits of more than two axes; samples are axis 0")
       ->check(number_between(1, 16));
-  command->add_option("--batch", predict.batch, "Samples a micro-batch (default: as in training)")
+  command
+      ->add_option("--batch", predict.batch, "Samples of a micro-batch (default: as in training)")
       ->check(number_between(1, 1e9));
   command->add_flag("--header", predict.header, "A first line with the columns' names");
   CLI::Option* const names = command->add_flag_callback(
@@ -59,7 +60,7 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       ->excludes(names);
   command
       ->add_option("--id", predict.ids,
-                   "What tells a row, in front of its numbers: a column of the table, path of "
+                   "What identifies a row, before its numbers: a column of the table, path for "
                    "pictures, an array of the data")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -67,9 +68,9 @@ void add_predict(CLI::App& app, Invocation& invocation) {
   command->add_flag("--json", invocation.json,
                     "A summary as one JSON object on standard output; needs --to FILE");
   command->footer(
-      "One line a row of the input; a row that is left out as bad (data.on_bad=skip) gives nan, or "
-      "-1 as class.\n"
-      "Runs where the policy of the training says.\n"
+      "One line for each row of the input; a row that is left out as bad (data.on_bad=skip) gives "
+      "nan, or -1 as class.\n"
+      "Runs on the devices that the policy of the training names.\n"
       "Ctrl-C (exit code 130), SIGTERM (143) and a closed terminal (129) stop it: a file that is "
       "there stays as it was.\n"
       "Examples:\n"

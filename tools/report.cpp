@@ -14,14 +14,14 @@ void add_report(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "report",
-      "A page of a run's curves, memory, times and placement; several runs over each other");
+      "A page of a run's curves, memory, times and placement; several runs in the same charts");
   command->add_option("runs", options->runs, "Run directories")->required();
   command->add_option("--to", options->to, "The page: one .html file that needs nothing else")
       ->type_name("FILE")
       ->required();
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
   command->footer(
-      "Also of runs that are under way. Times by operator are those of train --log-operators, or "
+      "Also for runs that have not ended. Times by operator are those of train --log-operators, or "
       "of\n"
       "  tandem bench RUN/train.resolved.toml --json > RUN/bench.json\n"
       "Examples:\n"

@@ -196,12 +196,11 @@ void add_train(CLI::App& app, Invocation& invocation) {
                       "as by init");
   command->add_option(
       "--run-dir", options->train.run_dir,
-      "Where to write (default: runs/NAME-0001 beside the configuration, numbered up)");
+      "Where to write (default: the next free runs/NAME-0001 in the folder of the configuration)");
   command->add_flag(
       "--resume", options->train.resume,
-      "Go on with --run-dir or with the newest unfinished run, as it was started: keys, "
-      "--place and --device of then hold; one that has reached its length goes on to that of "
-      "train.toml");
+      "Continue --run-dir or the newest unfinished run, as it was started: its keys, --place and "
+      "--device are used again; one that has reached its length continues to that of train.toml");
   command->add_flag("--accept-changes", options->train.accept_changes,
                     "Resume although the model or the data have changed since the checkpoint, or "
                     "placement, devices or length are not those of the start");
@@ -225,7 +224,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
       ->type_name("FILE");
   command
       ->add_option("--trace-steps", options->trace_steps,
-                   "Which: 100..104, or 100 (default: the third to the fifth that are taken)")
+                   "Which steps: 100..104, or 100 (default: the third to the fifth that run)")
       ->type_name("FROM..TO");
   command->add_flag(
       "-v,--verbose", options->verbose,

@@ -30,21 +30,22 @@ void add_tune(CLI::App& app, Invocation& invocation) {
       ->check(number_between(1, 10000));
   command
       ->add_option("--halving", tune.halving,
-                   "Run all trials for a part of the length; one in so many goes on for so many "
+                   "Run all trials for a part of the length; the best one in N continues for N "
                    "times as long")
       ->check(number_between(2, 16));
-  command->add_option("--seed", tune.seed, "Of what is drawn (default: 0)");
+  command->add_option("--seed", tune.seed, "Seed of the random values (default: 0)");
   command->add_option("--metric", tune.metric,
                       "What trials are compared by (default: eval.best, else loss)");
-  command->add_option("--to", tune.to,
-                      "The folder of the trials (default: runs/NAME beside the configuration)");
+  command->add_option(
+      "--to", tune.to,
+      "The folder of the trials (default: runs/NAME in the folder of the configuration)");
   add_placing(*command, tune.place, tune.devices);
   command->add_flag("--json", invocation.json, "tune.json on standard output");
   command->footer(
-      "Trials that the folder has already are not run again, and one that was interrupted goes on. "
+      "Trials that the folder has already are not run again, and an interrupted one continues. "
       "Ctrl-C (exit code\n"
-      "130), SIGTERM (143) and a closed terminal (129) save the trial under way; what is done "
-      "stays.\n"
+      "130), SIGTERM (143) and a closed terminal (129) save the current trial; finished ones "
+      "stay.\n"
       "Example: tandem tune train.toml epochs=3 --over 'optimizer.lr=log(1e-4,1e-1)' --over "
       "'batch_size=[32,64]' --trials 16");
   on_choice(*command, invocation, [options, &invocation] {

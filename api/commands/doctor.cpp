@@ -96,7 +96,7 @@ Report doctor(bool ranks) {
     if (ranks && !group) {
       throw Error(
           ErrorKind::usage,
-          Diagnostic{.message = "doctor --ranks measures what lies between several processes",
+          Diagnostic{.message = "doctor --ranks measures the network between several processes",
                      .expected = "two or more",
                      .got = "one",
                      .fix = "tandem launch -n 2 -- doctor --ranks, or the same by mpirun"});

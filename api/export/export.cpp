@@ -118,7 +118,7 @@ void check_adapter_options(const ExportAdapters& adapters, const std::string& to
   if (adapters.lora != "merged" && adapters.lora != "separate")
     refuse_adapter_option("--lora", "merged or separate", adapters.lora);
   if (!adapters.format.empty() && adapters.format != "peft")
-    refuse_adapter_option("--format", "peft, or left out: the end of the name tells",
+    refuse_adapter_option("--format", "peft, or left out: then the end of the file name decides",
                           adapters.format);
   if (adapters.format == "peft" && (to.ends_with(".onnx") || to.ends_with(".npz")))
     refuse_adapter_option("--to", "a folder, or a name that ends in .safetensors", to,

@@ -70,7 +70,7 @@ void refuse_shared(const std::string& name, const std::string& scope,
         is_inside(reader.module, scope) || is_around(reader.module, scope))
       continue;
     refuse_peft(name, "several modules read this tensor, and PEFT needs one",
-                "operators of \"" + scope + "\" alone", scope + ", " + reader.module, without_peft);
+                "only operators of \"" + scope + "\"", scope + ", " + reader.module, without_peft);
   }
 }
 
@@ -201,7 +201,7 @@ std::string PeftNames::strip_warning(const std::set<std::string>& modules) const
   });
   if (other == modules.end()) return "";
   return "--strip " + names_.strip +
-         " leaves a part of the model alone, since the file also has \"" + *other +
+         " does not apply to a part of the model, since the file also has \"" + *other +
          "\": PEFT ignores adapters of names that its model lacks, so compare target_modules of "
          "adapter_config.json with model.named_modules(); where the file has the model's own "
          "names, "

@@ -139,7 +139,7 @@ VerifiedSamples made_up_samples(TrainedModel& own, std::int64_t count, const std
     arrays.emplace_back(input.name, made_up_input(type, arrays.size()));
   }
   VerifiedSamples result;
-  result.source = "made up from a seed: " + why;
+  result.source = "generated from a seed: " + why;
   result.range.source = make_array_source(arrays);
   result.range.count = count;
   for (std::int64_t row = 0; row < count; ++row) result.range.rows.push_back(row);

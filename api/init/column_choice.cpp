@@ -65,13 +65,13 @@ std::string which_columns(const InputFacts& input, const ArrayFacts& offered,
   const std::size_t count = offered.columns.size();
   const std::string names = source_toml(offered);
   if (count == wanted)
-    return fmt::format("are the columns {} those of {}? They are as many", names, type);
+    return fmt::format("are the columns {} those of {}? Their number is right", names, type);
   if (count < wanted)
     return fmt::format("{} takes {} columns, and {} are left: {}{}", type, wanted, count, names,
                        passed_over_for_text(input, untaken));
   return fmt::format(
-      "which {} of the {} columns {} are those of {}? Strike out the others, also in the lists of "
-      "a function",
+      "which {} of the {} columns {} are those of {}? Remove the others, also in the lists of a "
+      "function",
       wanted, count, names, type);
 }
 
@@ -82,19 +82,18 @@ std::string of_target(const ArrayFacts* labels, const LossChoice& loss, const Da
                                    [](const ArrayFacts* array) { return array->is_label; }))
     return "";
   constexpr const char* advice =
-      "call it \"target\" in the file, or as the model's output, and the others are taken for "
-      "inputs where they are as many";
-  if (labels == nullptr)
-    return fmt::format("; no column has a name that says it is what is learned: {}", advice);
-  return fmt::format("; \"{}\" is taken for what is learned, since it goes with the loss: {}",
-                     labels->name, advice);
+      "name it \"target\" in the file, or like the model's output; then the others become inputs "
+      "if their number is right";
+  if (labels == nullptr) return fmt::format("; no column has the name of a label: {}", advice);
+  return fmt::format("; \"{}\" is taken as the label, since it fits the loss: {}", labels->name,
+                     advice);
 }
 
 }  // namespace
 
 std::string left_out_text(const std::vector<std::string>& columns) {
   if (columns.empty()) return "";
-  return fmt::format("; without {}, {}: each of the values is there once",
+  return fmt::format("; without {}, {}: each of its values occurs once",
                      joined(columns, ", ", quoted_column),
                      columns.size() == 1 ? "an identifier" : "identifiers");
 }
@@ -146,7 +145,7 @@ void make_offer(const std::vector<InputFacts>& inputs, std::size_t place, const 
     field.own = offered;
     field.as = functions.as;
     field.todo.clear();
-    field.why = fmt::format("the columns that are left, as many as {} takes{}{}", type,
+    field.why = fmt::format("the remaining columns, as many as {} takes{}{}", type,
                             has_dates ? "; dates count in seconds since 1970" : "", left_out) +
                 (functions.why.empty() ? "" : "; " + functions.why);
     return;
@@ -162,13 +161,13 @@ void make_offer(const std::vector<InputFacts>& inputs, std::size_t place, const 
   if (!functions.why_not.empty()) field.todo += "; but " + functions.why_not;
   if (!misread.empty())
     field.todo += fmt::format(
-        "; unix_time, which makes numbers of the dates, would take those of {} for dates, too: "
+        "; unix_time, which converts dates to numbers, would also read the numbers of {} as dates: "
         "write the dates as numbers into the file",
         joined(misread, ", ", [](const ArrayFacts* c) { return quoted_column(c->name); }));
   for (const FieldGuess& other : guesses.fields) {
     if (other.other_order)
       field.todo += fmt::format(
-          "; the columns of \"{}\" stand in another order than its tables, so may these",
+          "; the columns of \"{}\" have another order than its tables, and so may these",
           other.name);
   }
   field.todo += target;

@@ -86,8 +86,8 @@ void offer_tables(const InputFacts& input, const ArrayFacts& array, FieldGuess& 
   field.other_order = !order.empty();
   if (field.other_order)
     field.todo += fmt::format(
-        ". In the order {} each column has rows enough, by the sizes of the tables: was the model "
-        "made for them so?",
+        ". In the order {} every column has enough rows, by the sizes of the tables: was the model "
+        "made for this order?",
         toml_list_of_strings(columns));
   field.offer = fmt::format("{{ from = {}, as = [ \"vocabulary(by='table')\" ] }}",
                             toml_list_of_strings(columns));

@@ -108,7 +108,7 @@ void guess_model(const Known& known, Draft& draft) {
   }
   if (run_name(known.model.path) != known.model.path) {
     top.keys.push_back({"name", toml_string(run_name(known.model.path)),
-                        "run directories are runs/NAME-0001, numbered up", ""});
+                        "run directories are runs/NAME-0001, runs/NAME-0002, ...", ""});
   }
 }
 
@@ -121,7 +121,7 @@ void guess_batch(const Engine& engine, Known& known, Draft& draft) {
   const Network& network = *known.network;
   const ModelFacts& model = known.model;
   std::int64_t batch = 32;
-  std::string why = "a usual size; without data nothing says more";
+  std::string why = "a usual size; without data nothing more is known";
   if (known.samples > 0) {
     const auto part =
         static_cast<double>(known.samples) / static_cast<double>(network.samples_a_step);
@@ -206,7 +206,7 @@ void write_data(const Known& known, Draft& draft) {
   for (const GuessedKey& key : known.data->keys) data.keys.push_back(key);
   if (!known.data->tokenizer.empty()) {
     data.keys.push_back({"tokenizer", near_path(known.data->tokenizer, known.folder),
-                         "it lies beside the data or the model", ""});
+                         "it is in the folder of the data or of the model", ""});
   }
   if (known.buckets)
     data.keys.push_back({"buckets", known.buckets->toml(), known.buckets->why, ""});
@@ -311,12 +311,12 @@ void write_rows(const Known& known, Draft& draft) {
   draft.section("parameters")
       .keys.push_back({"shape", "[" + rules + "\n]",
                        "a row for each text, and row 0 for what training lacks; values of a new "
-                       "shape begin anew",
+                       "shape are initialized again",
                        ""});
   if (values.empty()) return;
   draft.section("parameters")
       .keys.push_back(
-          {"init", "[" + values + "\n]", "with the mean and deviation that the file's have", ""});
+          {"init", "[" + values + "\n]", "with the mean and deviation of the file's values", ""});
 }
 
 void write_eval(const Known& known, Draft& draft) {
@@ -556,12 +556,11 @@ GuessedConfiguration guess_configuration(const Engine& engine, const std::string
     list.push_back(on_one_line(in_one_line(notice)));
   }
   for (const ExportNote& note : known.model.export_notes)
-    draft.notes.push_back("the export has lost something: " + note.text + "; mended by " +
-                          note.fix);
+    draft.notes.push_back("the export has lost something: " + note.text + "; fixed by " + note.fix);
   for (std::string& note : draft.notes) note = on_one_line(std::move(note));
   const std::string file = fs::path(known.model.path).filename().string();
   result.head = "How " + file + " is trained, as guessed from " +
-                (known.data ? "it and from its data" : "it alone") +
+                (known.data ? "the model and from its data" : "the model") +
                 ". A comment says why; `tandem config explain KEY` says what a key means, "
                 "`tandem train train.toml --dry-run` checks all of it.";
   for (const std::string& warning : draft.warnings) result.head += "\nWarning: " + warning + ".";

@@ -125,7 +125,7 @@ const DataLook& choose_kind(const std::string& path, std::vector<std::string>& f
     facts.notes.push_back(
         std::to_string(others) +
         (others == 1 ? " other file of the folder is" : " other files of the folder are") +
-        " left alone");
+        " not used");
   }
   files = std::move(taken);
   return *chosen;
@@ -210,7 +210,7 @@ SplitPaths split_as_said(const DataLook& look, std::vector<std::string> files, D
   SplitPaths paths = split(files, facts);
   if (!paths.eval.empty())
     facts.notes.push_back(listed_names(paths.eval) +
-                          " left out: called as held out, as others are by --eval");
+                          " left out: named like held-out data, but --eval names others");
   paths.eval = std::move(held);
   return paths;
 }

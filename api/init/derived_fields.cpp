@@ -121,7 +121,7 @@ class Derivation {
       const auto [start, pad, file] = start_of_decoder();
       offer_texts(i, texts, {shift_text(start, pad.value_or(texts[0].padding.value_or(0)))});
       field(i).todo = fmt::format(
-          "which of the columns {} does the model write? The line of it stays, here and for the "
+          "which of the columns {} does the model write? Keep only its line, here and for the "
           "labels; \"{}\" takes another one{}",
           joined(texts, ", ", name), source_ids(), start ? "" : ". " + std::string(asks_for_start));
       return;
@@ -194,7 +194,7 @@ class Derivation {
     }
     if (names.size() == 1) {
       field(i).todo = fmt::format(
-          "{} belongs to {}: once its field is there, the same with \"{}\" behind its "
+          "{} belongs to {}: when its field is there, write the same with \"{}\" after its "
           "functions",
           what, names[0], function);
       return;
@@ -207,18 +207,18 @@ class Derivation {
 
   void derive_mask(std::size_t i) {
     const FieldGuess* ids = ids_beside(i);
-    if (ids == nullptr) return no_ids(i, "what tells tokens from what fills up", "fill(1)");
+    if (ids == nullptr) return no_ids(i, "what distinguishes tokens from padding", "fill(1)");
     const ArrayFacts& array = *ids->from;
     if (is_decoders(inputs_[i].name))
       return take(i, *ids, "fill(1)",
-                  "1 everywhere: what fills a decoder up stands behind its ids, which do not see "
+                  "1 everywhere: the padding of a decoder comes after its ids, which do not see "
                   "it, and has no label");
     if (array.padding)
       return take(i, *ids, fmt::format("mask(pad={})", *array.padding),
-                  fmt::format("1 up to the last id that is not {}, which fills rows of \"{}\" up",
+                  fmt::format("1 up to the last id that is not {}, the padding of \"{}\"",
                               *array.padding, array.name));
     if (array.is_ragged)
-      return take(i, *ids, "mask(pad=0)", "1 for the values of a list, 0 for what fills it up");
+      return take(i, *ids, "mask(pad=0)", "1 for the values of a list, 0 for its padding");
     take(i, *ids, "fill(1)",
          fmt::format("1 everywhere: nothing in \"{}\" looks like padding", array.name));
   }
@@ -247,7 +247,7 @@ class Derivation {
   void derive_segments(std::size_t i) {
     const FieldGuess* ids = ids_beside(i);
     if (ids == nullptr) return no_ids(i, "the segment of each token", "fill(0)");
-    take(i, *ids, "fill(0)", "0 everywhere: samples are single texts, so to say of one segment");
+    take(i, *ids, "fill(0)", "0 everywhere: samples are single texts, which have one segment");
   }
 
   /// Labels that a decoder could write; null where there are none or several.
@@ -270,10 +270,9 @@ class Derivation {
     const ArrayFacts* labels = labels_of(inputs_[i]);
     if (labels == nullptr) {
       field(i).todo =
-          "what the decoder reads is the labels, one place later, and no row of labels fits, nor "
-          "is "
-          "a column of texts called as what a model writes (\"target\", \"summary\", \"labels\"): "
-          "{ from = \"LABELS\", as = [ \"shift_right(start=0, pad=0)\" ] }";
+          "the decoder reads the labels, one place later; no row of labels fits, and no column of "
+          "texts has the name of a model's output (\"target\", \"summary\", \"labels\"): { from = "
+          "\"LABELS\", as = [ \"shift_right(start=0, pad=0)\" ] }";
       return;
     }
     const auto [start, pad, file] = start_of_decoder();
@@ -294,13 +293,13 @@ class Derivation {
       return;
     }
     finish(i,
-           fmt::format("\"{}\" one place later, behind decoder_start_token_id of {}", name, file));
+           fmt::format("\"{}\" one place later, after decoder_start_token_id of {}", name, file));
   }
 
   static constexpr const char* asks_for_start =
-      "which id does the decoder start with, and which one fills up? decoder_start_token_id and "
-      "pad_token_id of the model's config.json say it, which would be read beside the model (T5: 0 "
-      "and 0, BART: 2 and 1)";
+      "which id does the decoder start with, and which one is padding? decoder_start_token_id and "
+      "pad_token_id of the model's config.json say it, which is read if it is in the folder of the "
+      "model (T5: 0 and 0, BART: 2 and 1)";
   static std::string shift_text(std::optional<std::int64_t> start, std::int64_t pad) {
     return fmt::format("shift_right(start={}, pad={})", start.value_or(0), pad);
   }

@@ -51,11 +51,11 @@ std::string unclear_order(const Shape& wanted, const Shape& given) {
     const bool has_planes = wanted.size() >= 3 && wanted[wanted.size() - 3] > 1;
     if (!has_planes) return "";
     return fmt::format(
-        "rows of {} numbers may hold the elements of {} in several orders; where they lie as that "
-        "says, write as = [ \"reshape({})\", … ]",
+        "rows of {} numbers may hold the elements of {} in several orders; if they have this "
+        "order, write as = [ \"reshape({})\", … ]",
         element_count(given), to_string(wanted), fmt::join(wanted, ", "));
   }
-  return fmt::format("the axes of {} stand in another order than those of {}: transpose the array",
+  return fmt::format("the axes of {} have another order than those of {}: transpose the array",
                      to_string(given), to_string(wanted));
 }
 
@@ -127,7 +127,7 @@ void add_range(const InputFacts& input, const ArrayFacts& array, Functions& to) 
                             : fmt::format("normalize({}, {})", center(numbers), scale(numbers)));
     to.why = fmt::format("values from {} get mean 0 and deviation 1{}{}", numbers_text(numbers),
                          by_part ? ", each column for itself" : "",
-                         has_flags ? ", those of 0 and 1 alone stay" : "");
+                         has_flags ? ", columns of only 0 and 1 stay as they are" : "");
     return;
   }
   if (!is_table && array.sample.dtype != DType::float32) to.as.emplace_back("float32");
@@ -200,7 +200,7 @@ void add_column_ids(const InputFacts& input, const ArrayFacts& array, Functions&
   }
   if (!too_small.empty()) {
     to.why_not = too_small +
-                 ": each text needs a row of its own, and one is for what training lacks" +
+                 ": each text needs its own row, and one row is for texts that training lacks" +
                  (rules.empty() ? "" : "; parameters.shape = [ " + rules + " ] gives a table more");
     return;
   }
@@ -289,8 +289,7 @@ std::string misfit(const InputFacts& input, const ArrayFacts& array) {
   // Where a dimension is free, it is not yet known whether padding is harmless.
   const bool may_fill = input.table_rows > 0 || has_free(wanted) || role_of(input) == Role::mask;
   if (array.is_ragged && (takes_floats || !may_fill))
-    return "its lists have different lengths, and 0, which fills them up, may be a number of "
-           "theirs";
+    return "its lists have different lengths, and 0, the padding, may be one of their numbers";
   if (!array.numbers.finite && !takes_floats) return "it holds values that are no numbers";
   if (takes_floats) return "";
   if (!array.numbers.whole) return "it holds fractions, the input takes whole numbers";
@@ -323,7 +322,7 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
     return result;
   }
   if (array.has_gaps() && !takes_floats) {
-    result.why_not = "it has empty fields: missing(…) says what they stand for";
+    result.why_not = "it has empty fields: missing(…) gives them a value";
     return result;
   }
   if (!takes_floats) {

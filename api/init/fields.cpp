@@ -182,8 +182,8 @@ class Matching {
         field.todo += fmt::format("; \"{}\" is left out: {}", name, why);
       if (lacks_target_) {
         field.todo +=
-            "; no column has a name that says it is what is learned: call it \"target\", or as the "
-            "model's output, and the others are taken for inputs where they are as many";
+            "; no column has the name of a label: name it \"target\", or like the model's output; "
+            "then the others become inputs if their number is right";
       }
     }
   }

@@ -93,7 +93,7 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
   if (!open.empty()) throw open_keys(model, data, open);
   if (options.on_message) {
     options.on_message("guessed    what " + path.filename().string() +
-                       " does not say itself of its settings is guessed from " + normal_path(data) +
+                       " does not say about its settings is guessed from " + normal_path(data) +
                        "; `tandem init` writes all keys with their reasons");
     for (const ToldChoice& choice : told_choices(guess.draft)) {
       const bool is_said = std::any_of(overrides.begin(), overrides.end(),
@@ -118,7 +118,8 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
                                              .expected = "a number"});
   } catch (const Error& error) {
     std::vector<Diagnostic> all = error.diagnostics();
-    if (all.back().fix.empty()) all.back().fix = "`tandem init` writes this file to look into";
+    if (all.back().fix.empty())
+      all.back().fix = "`tandem init` writes this file, where you can change it";
     throw Error(error.kind(), std::move(all));
   }
 }

@@ -79,8 +79,8 @@ void suggest_without_data(const ModelFacts& model, LossChoice& choice) {
     choice.term.value = output.name;
     choice.term.labels_key = "labels";
     choice.todo = fmt::format(
-        "without data nobody can say what \"{}\", {} numbers a sample, is compared with; this is "
-        "what it takes {}, `--data` lets the labels decide",
+        "without data it is not known what \"{}\", {} numbers a sample, is compared with; this "
+        "loss is right {}, with `--data` the labels decide",
         output.name, to_string(sample),
         is_one ? "if labels are 0 or 1 (mse with predictions and targets if they are numbers)"
                : "if labels are class numbers");
@@ -208,7 +208,7 @@ LossChoice guess_loss(const ModelFacts& model, const std::vector<InputFacts>& in
   if (all.empty()) {
     std::string why_not;
     if (auto next = next_token_loss(model, inputs, fields, *data, why_not)) return *std::move(next);
-    choice.todo = "no array that is left goes with an output as labels";
+    choice.todo = "no remaining array fits an output as labels";
     for (const std::string& miss : near_misses) choice.todo += "; " + miss;
     choice.todo += texts_among_numbers(arrays);
     if (!why_not.empty()) choice.todo += "; " + why_not;

@@ -76,14 +76,14 @@ std::optional<LossChoice> loss_of_decoder(const std::vector<PortSummary>& output
     why_not = fmt::format(
         "the model writes what \"{}\" reads: its labels are the ids of another text than the "
         "source, in a column that is called \"target\", \"summary\" or \"labels\"; where they are "
-        "tokens(length=N, pad=P), loss.terms has ignore_index = P, since P fills them up",
+        "tokens(length=N, pad=P), loss.terms has ignore_index = P, since P is their padding",
         decoder.name);
     return std::nullopt;
   }
   LossChoice choice = loss_of_ids(*scores, choices->second[0].padding.value_or(0));
   choice.why = fmt::format(
-      "\"{}\" scores every id at each place of what the decoder writes; ignore_index is what fills "
-      "labels up (another pad of the field is another one)",
+      "\"{}\" scores every id at each place of what the decoder writes; ignore_index is the "
+      "padding of labels (with another pad in the field, set it to that)",
       scores->name);
   choice.labels.todo = fmt::format("what \"{}\" is made of, without shift_right", decoder.name);
   offer_labels(choices->second, false, choice.labels);
@@ -111,14 +111,14 @@ std::optional<LossChoice> next_token_loss(const ModelFacts& model,
     if (!is_causal(model)) {
       why_not = fmt::format(
           "\"{}\" scores the ids of \"{}\" at each place, but nothing shows that a place does not "
-          "see those behind it: the next id is no label for such a model (masked language models "
-          "have the hidden ids as labels, -100 elsewhere)",
+          "see later ones: the next id is no label for such a model (masked language models have "
+          "the hidden ids as labels, -100 elsewhere)",
           scores->name, inputs[i].name);
       continue;
     }
     LossChoice choice = loss_of_ids(*scores, -100);
     choice.why = fmt::format(
-        "\"{}\" scores every id at each place and sees earlier places alone: a language model, "
+        "\"{}\" scores every id at each place and sees only earlier places: a language model, "
         "which is trained on the id that follows",
         scores->name);
     if (is_open) {

@@ -78,8 +78,8 @@ GuessedPolicy guess_policy(const ModelFacts& model) {
                         "`tandem policy plan policy.toml --config train.toml` shows memory, copies "
                         "and time, `tandem policy auto` searches a placement under a budget.");
   if (!model.tables.empty() && result.rules.size() == 1) {
-    result.text += comment("Rules behind # keep a table on the host where a " + noun +
-                           " does the rest; they pay where tables are larger than its memory.");
+    result.text += comment("Rules after a # keep a table on the host while a " + noun +
+                           " computes the rest; use them if tables are larger than its memory.");
   }
   result.text += "policy = 1\nrules = [\n" + lines + "]\n";
   return result;

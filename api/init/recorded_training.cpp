@@ -62,11 +62,11 @@ std::string refusal_of(const std::string& path, const std::string& file, const M
   const bool is_there = path_exists(path) && !is_directory(path);
   if (is_there && (known == metadata.end() || hash_file(path).sha256 == known->second)) return "";
   return fmt::format(
-      "{} {}: put the one there that `tandem export` wrote beside this model; counted anew, words "
-      "would look up the rows of other words",
+      "{} {}: use the one that `tandem export` wrote to the folder of this model; if words were "
+      "numbered again, they would look up the rows of other words",
       name,
       is_there ? "is not the vocabulary that the model was trained with"
-               : "numbers its words, and is not beside the model");
+               : "numbers its words, and is not in the folder of the model");
 }
 
 /// Makes a field's key read its vocabularies from the files next to the model.
@@ -170,7 +170,7 @@ RecordedTraining recorded_training(const std::string& model, const std::string& 
   } catch (const Error& error) {
     const Diagnostic& d = error.diagnostics()[0];
     recorded.notes.push_back(fmt::format(
-        "the model was trained on data of another kind ({}; this is {}): fields are guessed anew",
+        "the model was trained on data of another kind ({}; this is {}): fields are guessed again",
         d.expected, d.got));
     return recorded;
   }

@@ -72,7 +72,7 @@ std::string device_text(const DeviceFamily& family, const DeviceReport& report) 
     text += line(use_of(family, device), found_text(family, device));
   for (const FoundLibrary& library : report.libraries) {
     text += line(library.name, library_text(library)) + with_fix(library.fix);
-    for (const std::string& file : library.passed_over) text += line("", "passed over: " + file);
+    for (const std::string& file : library.passed_over) text += line("", "skipped: " + file);
   }
   return text;
 }

@@ -224,7 +224,7 @@ std::string to_text(const Inspected& inspected, const std::string& path, bool pa
   }
   if (!inspected.export_notes.empty()) text += "what the export has lost\n";
   for (const ExportNote& note : inspected.export_notes)
-    text += "  " + note.text + "\n    mended by " + note.fix + "\n";
+    text += "  " + note.text + "\n    fixed by " + note.fix + "\n";
   if (inspected.has_training_info) {
     text += "training_info: " +
             (inspected.algorithm ? inspected.algorithm->summary()

@@ -47,9 +47,8 @@ OnnxFile open_model_file(const RunConfig& config) {
     if (path_exists(config.model.file) || config.file.empty()) throw;
     Diagnostic d = error.diagnostics().front();
     d.fix = "`model` of " + where_text(config.model.where) +
-            " names it: put the file there, or set model.file to where it lies (model.file=PATH on "
-            "the command "
-            "line)";
+            " names it: put the file there, or set model.file to where it is (model.file=PATH on "
+            "the command line)";
     throw Error(error.kind(), std::move(d));
   }
 }
@@ -181,7 +180,7 @@ std::vector<Diagnostic> Model::export_warnings() {
     if (is_fixed(note)) continue;
     Diagnostic& d = warnings.emplace_back();
     d.message = note.text;
-    d.fix = "mended by " + note.fix;
+    d.fix = "fixed by " + note.fix;
   }
   return warnings;
 }
@@ -216,7 +215,7 @@ std::vector<Diagnostic> Model::warn_of_mixed_samples(const std::string& by) {
   if (node == nullptr) return {};
   Diagnostic d;
   d.path = node->path;
-  d.message = fmt::format("{}: samples of a batch meet in {}", by, node->op->name);
+  d.message = fmt::format("{}: samples of a batch are combined in {}", by, node->op->name);
   const bool adds_up =
       !config_.loss.terms.empty() || std::all_of(wanted.begin(), wanted.end(), [&](ValueId value) {
         return has_sample_axis(graph, *other, value);
@@ -230,7 +229,7 @@ std::vector<Diagnostic> Model::warn_of_mixed_samples(const std::string& by) {
   d.expected = "a loss that ends in a sum or mean over the samples";
   d.fix = by == "ranks" ? "train in one process, or export the model up to its logits and give the "
                           "loss in [loss] terms"
-                        : "leave micro_batch away, or export the model up to its logits and give "
+                        : "leave micro_batch out, or export the model up to its logits and give "
                           "the loss in [loss] terms";
   throw Error(ErrorKind::usage, std::move(d));
 }

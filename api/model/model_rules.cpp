@@ -74,7 +74,7 @@ void Model::refuse_rules_without_operators(const ImportResult& imported) const {
       Diagnostic d = at(rule.where, "parameters.train",
                         "everything trains already: there are no adapters, and \"" + rule.at +
                             "\" covers no tensor that was recognised as a buffer");
-      d.expected = "parameters.lora beside it, or such a tensor";
+      d.expected = "parameters.lora as well, or such a tensor";
       d.fix = "leave it out; parameters.freeze says what does not train";
       problems.push_back(std::move(d));
     }
@@ -124,8 +124,7 @@ void Model::add_moving_statistics(std::vector<ModelNotice>& notices) {
   notice.names = paths;
   notice.is_warning = true;
   notice.text = fmt::format(
-      "the parameters of {}{} are frozen, and the running statistics move with every batch all the "
-      "same",
+      "the parameters of {}{} are frozen, but the running statistics still change with every batch",
       paths[0], paths.size() == 1 ? "" : fmt::format(" and {} more", paths.size() - 1));
   notice.fix = fmt::format("model.batch_norm = [ {} ] keeps them{}", rules,
                            file_keeps ? ", and so does \"file\", as the file has them" : "");

@@ -119,10 +119,10 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   if (changed && in_place && !kept) found.lost_comments = comments_in_auto(text, source);
   Report report{found_text(found, name, changed), found_json(found, name, changed)};
   for (const int line : found.lost_comments) {
-    report.warnings.push_back(fmt::format(
-        "{}:{}: this comment stood in the list auto, which is replaced whole; it is gone (write "
-        "remarks outside of it, or as `why` of your rules)",
-        name, line));
+    report.warnings.push_back(
+        fmt::format("{}:{}: this comment was in the list auto, which is replaced as a whole; it is "
+                    "lost (write remarks outside of it, or as `why` of your rules)",
+                    name, line));
   }
   return report;
 }

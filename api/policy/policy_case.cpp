@@ -127,9 +127,10 @@ PolicyCase::PolicyCase(RunConfig config, const PolicyOptions& options, PlacingAr
   }
   if (!options.network.empty()) network_ = parse_network(options.network);
   if (network_ && place_.ranks == 1) {
-    throw Error(ErrorKind::usage, Diagnostic{.message = "--network lies between ranks",
-                                             .expected = "--ranks N, of more than one",
-                                             .got = "one process"});
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "--network describes the network between ranks",
+                           .expected = "--ranks N, with more than one",
+                           .got = "one process"});
   }
   if (reads.policy) {
     placing_ = std::move(placing);

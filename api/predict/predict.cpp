@@ -423,7 +423,7 @@ Report predict_run(const std::string& run, const PredictOptions& options) {
   } catch (const std::bad_alloc&) {
     refuse_batch("out of memory");
   } catch (const std::length_error&) {
-    refuse_batch("a pass of so many samples is too large");
+    refuse_batch("a pass of this many samples is too large");
   }
 }
 

@@ -71,11 +71,11 @@ class StagedPredictor {
     if (without_rows_.empty()) return;
     PredictionFile::check_batches(what.to, without_rows_);
     if (!what.as_they_are) {
-      refuse_in_stages("--as", "an output without an entry for each row is given out as it is",
+      refuse_in_stages("--as", "an output without an entry for each row is written as it is",
                        "values", without_rows_, "leave --as out, or name outputs with --output");
     }
     if (what.has_ids) {
-      refuse_in_stages("--id", "batches are told by the numbers of their rows", "rows",
+      refuse_in_stages("--id", "batches are identified by the numbers of their rows", "rows",
                        without_rows_, "leave --id out, or name outputs with --output");
     }
     for (const std::string& name : names_) {
@@ -101,7 +101,7 @@ class StagedPredictor {
     if (without_rows_.empty()) {
       file_.add_ids(stream_.take_ids());
       if (arrays_.empty() && stream_.rows() > 0) {
-        refuse_in_stages("--data", "no row is left to predict", "a row", "bad ones alone", "");
+        refuse_in_stages("--data", "no row is left to predict", "a row", "only bad ones", "");
       }
       file_.add_missing(stream_.rows() - written_);
     }

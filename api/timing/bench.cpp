@@ -232,7 +232,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   }
   if (limit > 0 && updates.bytes > 0) {
     report.text +=
-        fmt::format("update     {:.1f} GB/s on the host; in-place updates alone {:.1f} GB/s\n",
+        fmt::format("update     {:.1f} GB/s on the host; only in-place updates {:.1f} GB/s\n",
                     updates.gb_s(), limit);
   }
   report.text += "operators, by time\n" + operators_text(operators, most_operators) +

@@ -23,9 +23,9 @@ std::string long_samples(const std::string& model_file, const Graph& imported) {
   const std::int64_t positions = positions_in_config(folder);
   if (positions == 0 || longest <= positions) return "";
   return fmt::format(
-      "samples have {} tokens, and the model has positions for {}, as config.json beside it says: "
-      "it has learned nothing of those behind (data.length and model.bind, or the length of "
-      "tokens(), shorten samples)",
+      "samples have {} tokens, and the model has positions for {}, as config.json in its folder "
+      "says: it has learned nothing about later positions (data.length and model.bind, or the "
+      "length of tokens(), shorten samples)",
       longest, positions);
 }
 

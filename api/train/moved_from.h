@@ -13,7 +13,7 @@ template <class Impl>
 Impl& held(const std::unique_ptr<Impl>& impl, const char* kind) {
   if (impl) return *impl;
   Diagnostic d;
-  d.message = std::string("this ") + kind + " was moved from: another one has what it was";
+  d.message = std::string("this ") + kind + " was moved from: another one has its state";
   d.fix = "call the one that it was moved to, or assign to this one first";
   throw Error(ErrorKind::usage, std::move(d));
 }

@@ -109,7 +109,7 @@ std::string run_to_resume(const std::string& config_path, const TrainOptions& op
                                   ? "this is no run to resume: it has no checkpoints"
                                   : "there is no such run to resume",
                    .file = run_dir,
-                   .fix = "leave --resume away, or name a run that is there with --run-dir"});
+                   .fix = "leave --resume out, or name a run that is there with --run-dir"});
   }
   const std::string file = normal_path(config_path);
   const std::string found =
@@ -118,7 +118,7 @@ std::string run_to_resume(const std::string& config_path, const TrainOptions& op
   throw Error(ErrorKind::usage,
               Diagnostic{.message = "there is no unfinished run to resume",
                          .file = file,
-                         .fix = "leave --resume away, or name the run with --run-dir"});
+                         .fix = "leave --resume out, or name the run with --run-dir"});
 }
 
 StartRecord record_of_start(const std::string& config_path, const TrainOptions& options,
@@ -208,7 +208,8 @@ std::string ResumedRun::take_longer_length(RunConfig& config) {
   goes_on_longer_ = true;
   config = std::move(longer);
   return fmt::format(
-      "the run has reached the length that it was started with ({}): it goes on to that of {} ({})",
+      "the run has reached the length that it was started with ({}): it continues to that of {} "
+      "({})",
       length_text(then), is_asked ? "this command line" : config_path_, length_text(config));
 }
 
@@ -289,8 +290,8 @@ void ResumedRun::add_hidden_edits(std::vector<std::string>& to) const {
       for (const std::string& item : given.overrides) {
         if (!says(item, key)) continue;
         to.push_back(
-            fmt::format("{} has {} = {} now, and the run goes on with {}, which it was "
-                        "started with: {}={} on the command line changes that",
+            fmt::format("{} has {} = {} now, and the run continues with {}, which it was started "
+                        "with: {}={} on the command line changes that",
                         config_path_, key, value, item, key, value));
       }
     }
@@ -309,9 +310,9 @@ std::vector<std::string> ResumedRun::compared(const RunConfig& config,
   for (const std::string& rule : started_.place) given.push_back("--place '" + rule + "'");
   for (const std::string& device : started_.devices) given.push_back("--device " + device);
   if (!given.empty())
-    lines.push_back("the run goes on with what it was started with: " + joined(given, " "));
+    lines.push_back("the run continues with what it was started with: " + joined(given, " "));
   if (started_.ranks > 0 && started_.ranks != ranks)
-    lines.push_back(fmt::format("the run was started by {} processes and goes on with {}",
+    lines.push_back(fmt::format("the run was started by {} processes and continues with {}",
                                 started_.ranks, ranks));
   add_hidden_edits(lines);
   std::vector<Diagnostic> found = changes(config, place);
@@ -319,7 +320,7 @@ std::vector<std::string> ResumedRun::compared(const RunConfig& config,
   if (!options_.accept_changes) {
     std::string& fix = found.back().fix;
     fix += std::string(fix.empty() ? "" : "; ") +
-           "--accept-changes goes on with all of these changes knowingly";
+           "--accept-changes accepts all of these changes and continues";
     throw Error(ErrorKind::usage, std::move(found));
   }
   for (const Diagnostic& d : found)

@@ -81,7 +81,7 @@ class Refusals {
 void refuse_epochs(const std::optional<Duration>& duration, const Where& where,
                    const std::string& key, std::vector<Diagnostic>& problems) {
   if (!duration || duration->unit == Duration::Unit::steps) return;
-  Diagnostic d = at(where, key, "a Session counts steps alone");
+  Diagnostic d = at(where, key, "a Session counts only steps");
   d.expected = "\"500 steps\"";
   d.got = to_string(*duration);
   d.fix = "a Trainer knows its epochs";
@@ -124,7 +124,7 @@ void check_values(const RunConfig& config, std::vector<Diagnostic>& problems) {
   }
   if (config.steps && !needs_length) {
     Diagnostic d = at(here, "steps", "a Session honours this key only as the length of a schedule");
-    d.expected = "a schedule over the length of the run beside it, such as cosine or linear";
+    d.expected = "together with a schedule over the length of the run, such as cosine or linear";
     d.fix = "call step as often as you like";
     problems.push_back(std::move(d));
   }

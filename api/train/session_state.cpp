@@ -48,7 +48,7 @@ Record record_of(const SafetensorsFile& file, const std::string& path) {
                 Diagnostic{.message = "this file is not the state of a Session",
                            .file = path,
                            .expected = "a file that Session::save_state has written",
-                           .fix = "weights alone are loaded by parameters.load"});
+                           .fix = "parameters.load loads only weights"});
   }
   const JsonFile json({.file = path, .what = "its record"}, found->second);
   const JsonItem root = json.root();

@@ -370,7 +370,8 @@ TrainResult Trainer::run() {
         ErrorKind::usage,
         Diagnostic{
             .message = "this Trainer has run already",
-            .fix = "make another one; with TrainOptions::resume it goes on where this one ended"});
+            .fix =
+                "make another one; with TrainOptions::resume it continues where this one ended"});
   }
   if (my.options.dry_run) {
     on_all_ranks(my.rendezvous(), "dry run", [&] {
@@ -392,8 +393,8 @@ TrainResult Trainer::run() {
   check_order(my.engine);
   if (my.options.on_message && !my.config.parameters.lora.empty() && !done.interrupted)
     my.options.on_message(
-        "adapters   `tandem export` writes them into the weights of an .onnx, and alone for PEFT "
-        "with --format peft");
+        "adapters   `tandem export` merges them into the weights of an .onnx, or writes only them "
+        "for PEFT with --format peft");
   if (my.options.on_message) {
     for (const BoundProgram* bound : my.training->step_programs()) {
       for (const std::string& problem : bound->program->graph_problems())

@@ -63,7 +63,7 @@ std::function<IdTexts(std::int64_t)> ids_of_samples(std::shared_ptr<const DataSo
   if (ids.empty()) return {};
   if (are_pictures) {
     for (const std::string& id : ids) {
-      if (id != path_id) refuse_id(id, "pictures are told by their path", path_id);
+      if (id != path_id) refuse_id(id, "pictures are identified by their path", path_id);
     }
     return [source = std::move(source), count = ids.size()](std::int64_t sample) {
       return IdTexts(count, source->describe(0, sample));

@@ -56,8 +56,8 @@ void check_read_field(const Graph& graph, const std::string& name, const HostTen
 [[noreturn]] void refuse_stages(const StageRequest& request) {
   throw Error(
       ErrorKind::runtime,
-      Diagnostic{.message = fmt::format("{}: a batch takes more than {} stages, since data decides "
-                                        "again and again how the model goes on",
+      Diagnostic{.message = fmt::format("{}: a batch takes more than {} stages, since the data "
+                                        "decides after each stage how the model continues",
                                         request.op, most_stages),
                  .path = request.path,
                  .fix = "give the loop a trip count that ends it, or a body without weights"});

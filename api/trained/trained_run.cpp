@@ -72,7 +72,7 @@ std::string vocabulary_stem(const std::string& model) {
 /// fields the model records. Uses all of the data, or the part that file names hold out.
 RunConfig guessed_config(const std::string& model, const TrainedOptions& options, TrainedUse use) {
   if (options.data.empty()) {
-    refuse_given(model, "an ONNX file says nothing of its data",
+    refuse_given(model, "an ONNX file says nothing about its data",
                  "add --data PATH, from which the rest is guessed, or --config train.toml; or name "
                  "the run directory instead");
   }
@@ -109,9 +109,9 @@ RunConfig guessed_config(const std::string& model, const TrainedOptions& options
 
 TrainedRun open_exported(const std::string& model, const TrainedOptions& options, TrainedUse use) {
   if (!options.checkpoint.empty())
-    refuse_given(model, "an exported model has no checkpoints", "leave --checkpoint away");
+    refuse_given(model, "an exported model has no checkpoints", "leave --checkpoint out");
   if (!options.weights.empty())
-    refuse_given(model, "an exported model has one set of weights", "leave --weights away");
+    refuse_given(model, "an exported model has one set of weights", "leave --weights out");
   TrainedRun run;
   run.path = normal_path(model);
   run.guessed = options.config.empty();
@@ -170,7 +170,7 @@ void TrainedRun::describe(nlohmann::ordered_json& json) const {
 TrainedRun open_trained(const std::string& run, const TrainedOptions& options, TrainedUse use) {
   if (run.ends_with(".onnx")) return open_exported(run, options, use);
   if (!options.config.empty())
-    refuse_given(options.config, "a run directory has its configuration", "leave --config away");
+    refuse_given(options.config, "a run directory has its configuration", "leave --config out");
   TrainedRun trained;
   trained.which = which_checkpoint(run, options.checkpoint);
   FoundCheckpoint found = find_checkpoint(run, trained.which);
@@ -261,7 +261,7 @@ std::string TrainedModel::stages_text() const {
     nodes += (i == 0 ? "" : ", ") + requests[i].op + " at " + requests[i].path;
   if (requests.size() > 3) nodes += " and " + std::to_string(requests.size() - 3) + " more";
   return "stages      data decides extents: " + nodes +
-         "; each batch runs in stages, and is planned anew where extents change, which is slower";
+         "; each batch runs in stages, and is planned again when extents change, which is slower";
 }
 
 void TrainedModel::start_states(Graph& graph) const {

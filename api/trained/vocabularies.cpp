@@ -141,10 +141,11 @@ std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan
   for (const VocabularyPlan& wanted : plan.vocabularies) {
     const std::string file = file_of(run, wanted.name), path = run.vocabulary_stem + file;
     if (!path_exists(path)) {
-      refuse_vocabulary(path, "the vocabulary \"" + wanted.name + "\" is not there", "", "",
-                        run.exported()
-                            ? "`tandem export` has written it beside the model: keep them together"
-                            : whole_copy);
+      refuse_vocabulary(
+          path, "the vocabulary \"" + wanted.name + "\" is not there", "", "",
+          run.exported()
+              ? "`tandem export` has written it to the folder of the model: keep them together"
+              : whole_copy);
     }
     const std::string text = read_file(path);
     expect_hash(
@@ -174,9 +175,10 @@ std::string own_file(TrainedModel& trained, const char* name, const std::string&
   const auto known = run.exported() ? trained.file().metadata() : run.content.position.vocabularies;
   if (!known.contains(name)) return "";
   const std::string path = run.vocabulary_stem + name;
-  const char* fix = run.exported() ? "`tandem export` has written it beside the model: keep them "
-                                     "together"
-                                   : whole_copy;
+  const char* fix =
+      run.exported()
+          ? "`tandem export` has written it to the folder of the model: keep them together"
+          : whole_copy;
   if (!path_exists(path)) refuse_vocabulary(path, what + " is not there", "", "", fix);
   const std::string hash = hash_file(path).sha256;
   if (hash != known.at(name)) {

@@ -5,7 +5,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::string_view which_help = "which parameters; of others the trained weights stand in";
+constexpr std::string_view which_help = "which parameters; for others the trained weights are used";
 
 void refuse_time(KeyVisitor& v, std::string_view key, const std::optional<Duration>& duration) {
   v.when_read([&, key](const TableReader& table) {

@@ -211,9 +211,8 @@ static void visit(KeyVisitor& v, TextTable& c) {
 }
 
 static void visit(KeyVisitor& v, CsvTable& c) {
-  v.key(
-      "separator", c.separator, written_if(c.separator != Separator::automatic),
-      "what stands between cells; auto: of these four the one that the first rows of a file show");
+  v.key("separator", c.separator, written_if(c.separator != Separator::automatic),
+        "the mark between cells; auto: the one of these four that the first rows of a file show");
   visit(v, static_cast<TextTable&>(c));
 }
 
@@ -265,18 +264,18 @@ void visit(KeyVisitor& v, DataConfig& c) {
       [&](KeyVisitor& mix) {
         mix.key("mixup", c.mix.mixup, at_least(0),
                 "sums of two samples with shares of Beta(a, a), this being a; 0: none");
-        mix.key(
-            "cutmix", c.mix.cutmix, at_least(0),
-            "rectangles of another sample whose area is so distributed; 0: none. With both, one "
-            "or the other");
+        mix.key("cutmix", c.mix.cutmix, at_least(0),
+                "rectangles of another sample whose area has the same distribution; 0: none. With "
+                "both, one or the other");
         mix.key("fields", c.mix.fields, by_default("(all)"), written_if(!c.mix.fields.empty()),
-                parts("[]", string_value, "a field of float32"), "what is mixed, labels too");
+                parts("[]", string_value, "a field of float32"),
+                "fields that are mixed, including labels");
       },
       written_if(!(c.mix == MixConfig{})), on_one_line, "training samples mixed with others");
   v.table(
       "buckets", [&](KeyVisitor& buckets) { visit_buckets(buckets, c.buckets); },
       written_if(!c.buckets.lengths.empty()), on_one_line,
-      "training batches of samples of about one length, filled up to it and not to the longest");
+      "training batches of samples of about one length, padded to it and not to the longest");
   v.key("workers", c.workers, between(1, 256), "threads that read ahead of the step");
   v.key("drop_last", c.drop_last, "leave out the partial batch at the end of an epoch");
   v.when_read([&](const TableReader& table) {

@@ -52,7 +52,7 @@ void visit(KeyVisitor& v, DistillationConfig& c) {
         parts(".*", string_value, "the value of the teacher that it learns to give"),
         written_if(!c.at.empty()),
         "logits of the model with those of the teacher: each is a term of the loss, of the kind "
-        "distillation, beside those of loss.terms");
+        "distillation, in addition to those of loss.terms");
   v.key("inputs", names_by_name(c.inputs),
         parts(".*", string_value, "the input of the model that this input of the teacher gets"),
         written_if(!c.inputs.empty()), "inputs of the teacher that have other names");
@@ -61,9 +61,9 @@ void visit(KeyVisitor& v, DistillationConfig& c) {
 void add_distillation_terms(const TableReader& table, DistillationConfig& c, LossConfig& loss) {
   if (!table.exists()) return;
   if (!c.at.empty() && loss.terms.empty()) {
-    table.report(table.where(), "at", "these terms stand beside others of the loss",
+    table.report(table.where(), "at", "these terms are added to other terms of the loss",
                  "loss.terms with the loss of the labels", "none",
-                 "name them yourself in loss.terms to learn from the teacher alone: { kind = "
+                 "name them yourself in loss.terms to learn only from the teacher: { kind = "
                  "\"distillation\", logits = \"...\", teacher_logits = \"teacher....\" }");
     return;
   }

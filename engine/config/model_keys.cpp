@@ -120,12 +120,12 @@ void visit(KeyVisitor& v, ModelConfig& c) {
   rules("batch_norm", c.batch_norm, "train|inference|file", "which BatchNormalization",
         "BatchNormalization in training: train normalises by the batch and moves the running "
         "statistics, whatever the file says; inference normalises by the running statistics, which "
-        "stay; file does what the file says of each node, in training_mode or, where torch.export "
-        "wrote it, beside the node. One word for all, or a list of rules { at, mode } of which the "
-        "last one that covers an operator counts; what no rule covers trains");
+        "stay; file follows the file for each node: its training_mode or, from torch.export, its "
+        "name and metadata. One word for all, or a list of rules { at, mode } of which the last "
+        "one that covers an operator counts; what no rule covers trains");
   rules("random", c.random, "known|train|always", "which operators that draw random numbers",
         "random numbers outside of training (Dropout is always off there): known leaves out those "
-        "that modules have in training alone and whose form is recognised (stochastic depth, "
+        "that modules have only in training and whose form is recognised (stochastic depth, "
         "dropout as a chain of operators, noise); train leaves out others, too, by their mean; "
         "always draws them in evaluation, prediction and the exported file as well. One word for "
         "all, or a list of rules { at, mode } as for batch_norm");

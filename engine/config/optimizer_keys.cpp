@@ -183,13 +183,13 @@ void visit(KeyVisitor& v, OptimizerConfig& c) {
   v.key("clip_value", c.clip_value, at_least(1e-30),
         "each element of a gradient is moved to the nearest number from -clip_value to clip_value");
   v.key("clip_adaptive", c.clip_adaptive, at_least(1e-30),
-        "the gradient of each output unit is scaled down to so much of the norm of its weights "
-        "(Brock et al. 2021); the paper leaves the last layer out");
+        "the gradient of each output unit is scaled down to at most this multiple of the norm of "
+        "its weights (Brock et al. 2021); the paper leaves the last layer out");
   v.key("clip_adaptive_eps", c.clip_adaptive_eps, at_least(0),
         "norms of weights count as this at least");
   v.key("layer_decay", c.layer_decay, between(1e-6, 1),
         "each block of the network has the learning rate of the next one times this, from the head "
-        "to the input (BEiT, MAE); 1: all the same");
+        "to the input (BEiT, MAE); 1: the same rate for all");
   const auto optional_table = [&](std::string_view name, auto& member, std::string_view help) {
     v.table(
         name, [&](KeyVisitor& inside) { visit(inside, member ? *member : member.emplace()); },

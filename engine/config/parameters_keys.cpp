@@ -147,7 +147,7 @@ void visit_shape(KeyVisitor& v, ShapeRule& rule) {
 void visit_storage(KeyVisitor& v, StorageRule& rule) {
   v.key("at", selector(rule.at), required, "which parameters");
   v.key("kind", rule.kind, required,
-        "split_bfloat16: lookups read, and links carry, the value rounded to bfloat16; updates "
+        "split_bfloat16: lookups read, and links transfer, the value rounded to bfloat16; updates "
         "of rows work on the whole float32");
 }
 
@@ -201,28 +201,27 @@ void visit_fixed_rows(KeyVisitor& v, FixedRowsRule& rule) {
 
 void visit(KeyVisitor& v, ParametersConfig& c) {
   v.tables("freeze", c.freeze, "one rule", visit_freeze,
-           "parameters that do not train; the last rule that covers a parameter decides alone, and "
-           "one that decides nothing is named");
+           "parameters that do not train; only the last rule that covers a parameter decides, and "
+           "a rule that decides nothing is reported");
   v.tables("load", c.load, "one rule", visit_load, "values from other files");
   v.tables("init", c.init, "one rule", visit_init, "new initial values");
-  v.tables(
-      "head", c.head, "one layer", visit_head,
-      "last layers that get another width, in the exported file, too: weight and bias start as "
-      "PyTorch's Linear does, or by init; load passes over them where a file has another shape; "
-      "two rules for one layer are refused");
+  v.tables("head", c.head, "one layer", visit_head,
+           "last layers that get another width, in the exported file, too: weight and bias start "
+           "as PyTorch's Linear does, or by init; load skips them if a file has another shape; two "
+           "rules for one layer are refused");
   v.tables("lora", c.lora, "one rule", visit_lora,
            "adapters of low rank that train in place of all other parameters; the last rule that "
            "covers a weight counts");
   v.key("train", trained_parameters(c.train), written_if(!c.train.empty()),
         parts("[]", selector_value, "which parameters"),
-        "with lora: what trains beside the adapters and a new last layer; without it: tensors that "
-        "were recognised as buffers and train all the same");
+        "with lora: what trains in addition to the adapters and a new last layer; without it: "
+        "tensors that were recognised as buffers and train nevertheless");
   v.tables("shape", c.shape, "one rule", visit_shape,
            "tables that the file holds a placeholder of: rows that they get at import, where only "
            "lookups (Gather along axis 0) read them");
-  v.tables("storage", c.storage, "one rule", visit_storage,
-           "how tables that only lookups read are kept between steps; files hold float32 all the "
-           "same");
+  v.tables(
+      "storage", c.storage, "one rule", visit_storage,
+      "how tables that only lookups read are kept between steps; files hold float32 nevertheless");
   v.tables("fixed_rows", c.fixed_rows, "one rule", visit_fixed_rows,
            "rows that keep the values they start with, as those of PyTorch's padding_idx; rows of "
            "several rules add up");

@@ -46,10 +46,11 @@ void check_log(const TableReader& table, const LogConfig& c) {
 void visit(KeyVisitor& v, EvalConfig& c) {
   v.key("every", c.every, by_default("(after the last step only)"), "how often");
   visit_metrics(v, c.metrics);
-  v.key("best", text_or_none(c.best),
-        "the name of the metric whose best checkpoint is kept as `best`; one that is one number");
+  v.key(
+      "best", text_or_none(c.best),
+      "the name of the metric whose best checkpoint is kept as `best`; it must be a single number");
   v.key("patience", c.patience, at_least(0),
-        "stop after so many evaluations without a better `best`; 0: never");
+        "stop after this number of evaluations without a better `best`; 0: never");
   v.key("weights", c.weights,
         "what is evaluated, and so decides about `best`: the trained weights, or an average of "
         "them (optimizer.ema, optimizer.swa)");
@@ -60,7 +61,7 @@ void visit(KeyVisitor& v, CheckpointConfig& c) {
   v.key("every", c.every, by_default("\"30 min\""), "how often");
   v.key("keep", c.keep, at_least(0), "how many of the newest are kept, besides the best; 0: all");
   v.key("shard_mib", c.shard_mib, between(1, 1 << 20),
-        "larger tensors go into files of about so many MiB, by ranges of rows");
+        "larger tensors are divided by rows into files of about this many MiB");
 }
 
 void visit(KeyVisitor& v, LogConfig& c) {

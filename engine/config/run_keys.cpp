@@ -117,8 +117,7 @@ void refuse_shared_names(const TableReader& root, const RunConfig& c) {
     const MetricConfig* const metric = c.eval.find(logged_term(term.name));
     if (metric == nullptr) continue;
     root.report(metric->where, "eval.metrics", "a metric and a term of the loss have the same name",
-                "names that metrics.jsonl tells apart", term.name,
-                "give one of them another `name`");
+                "different names in metrics.jsonl", term.name, "give one of them another `name`");
   }
 }
 
@@ -150,7 +149,7 @@ void check_run(const TableReader& root, const RunConfig& c) {
   if (c.micro_batch > 0 && c.batch_choice.is_open) {
     root.report(root.find("batch_size")->where, "batch_size",
                 "memory is that of a micro-batch, whose size is set: every batch fits", "a number",
-                "", "leave micro_batch away, or set the number");
+                "", "leave micro_batch out, or set the number");
   } else if (c.micro_batch > 0 && c.batch_size % c.micro_batch != 0) {
     root.report(root.find("micro_batch")->where, "micro_batch", "does not divide batch_size",
                 "a divisor of " + std::to_string(c.batch_size), std::to_string(c.micro_batch));
@@ -178,7 +177,7 @@ void check_run(const TableReader& root, const RunConfig& c) {
   for (const FreezeRule& rule : c.parameters.freeze) {
     if (!rule.from || !has_averages) continue;
     root.report(rule.where, "parameters.freeze.from",
-                "the average of a parameter would stop where that stops to train", "", "",
+                "the average of a parameter would stop when the parameter stops training", "", "",
                 "leave out from, or optimizer.ema, swa and lookahead");
   }
   if (c.data && c.model.bind.contains(c.data->buckets.dimension)) {
@@ -228,11 +227,12 @@ void visit(KeyVisitor& v, RunConfig& c) {
         "the run");
   v.key("steps", c.steps, at_least(1), "optimizer steps");
   v.key("max_time", time_limit(c.max_seconds), "wall-clock time of the run, like \"2h\"");
-  v.key("seed", c.seed, at_least(0), "of shuffling, augmentation, dropout and initial values");
+  v.key("seed", c.seed, at_least(0),
+        "seed of the random numbers for shuffling, augmentation, dropout and initial values");
   v.key("threads", c.threads, between(0, 4096),
         "compute threads; 0: all usable cores, at most OMP_NUM_THREADS where that is set");
   v.key("name", c.name, by_default("(the file's name, or its folder's for train.toml)"),
-        "of the run: its directory is runs/NAME-0001, numbered up");
+        "name of the run: its directory is runs/NAME-0001, the next one runs/NAME-0002");
   v.key("run_dir", path(c.run_dir), "exactly this run directory");
   v.section(
       "parameters", c.parameters,
@@ -240,7 +240,7 @@ void visit(KeyVisitor& v, RunConfig& c) {
       "covers a parameter counts, and load comes after init");
   v.section("loss", c.loss, "the loss; left out where the graph ends in a scalar loss");
   v.section("distillation", c.distillation, written_if(c.distillation.has_teacher()),
-            "a trained model that this one learns from, beside its labels");
+            "a trained model that this one learns from, in addition to its labels");
   const bool has_optimizer = !c.optimizer.where.file.empty() || !(c.optimizer == OptimizerConfig{});
   v.section("optimizer", c.optimizer, written_if(has_optimizer),
             "how parameters are updated; formulas as in PyTorch. Left out where the model has "

@@ -362,8 +362,8 @@ class Preparation {
       if (!stamps_[i].is_file || (i < now.size() && now[i].text == stamps_[i].text)) continue;
       problems.push_back({.message = "the file changed while it was read",
                           .file = stamps_[i].path,
-                          .fix = "begin again once it is written; what is still written to may be "
-                                 "copied first"});
+                          .fix = "start again when it is complete; a file that is still being "
+                                 "written can be copied first"});
     }
     if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
   }

@@ -103,7 +103,7 @@ void expect_same_header(const std::vector<std::string>& columns,
 std::string fix_of_empty(const TableField& field) {
   const std::string skips = "data.on_bad = \"skip\" leaves such rows out";
   return field.words.empty() ? "begin `as` with \"missing(0)\" to give empty fields a value; for "
-                               "labels, which nothing can stand for, " +
+                               "labels, which cannot be replaced, " +
                                    skips
                              : skips;
 }
@@ -278,8 +278,8 @@ void TableFile::refuse_mixed_lengths() const {
                  .expected = "in all rows either " + fields(all) + ", or " +
                              fields(all - lacks_.size()) + " without `" + plan_.columns[lacks_[0]] +
                              (lacks_.size() > 1 ? "` and others" : "`"),
-                 .fix = "mend the row that is cut short or too long; data.on_bad = "
-                        "\"skip\" cannot tell which one it is"});
+                 .fix = "correct the row that is too short or too long; data.on_bad = \"skip\" "
+                        "cannot know which one it is"});
 }
 
 /// Reports a row that holds only the columns' names, in their order if it is not the first row.

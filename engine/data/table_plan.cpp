@@ -83,10 +83,12 @@ std::string text_without_file(const Transform& function) {
 
 std::string text_of_file(const VocabularyPlan& plan) {
   if (path_exists(plan.file) && !is_directory(plan.file)) return read_file(plan.file);
-  throw Error(ErrorKind::data,
-              Diagnostic{.message = "no such file, which a `vocabulary` takes its numbers from",
-                         .file = plan.file,
-                         .fix = "`tandem export` writes it beside the model: keep them together"});
+  throw Error(
+      ErrorKind::data,
+      Diagnostic{
+          .message = "no such file, which a `vocabulary` takes its numbers from",
+          .file = plan.file,
+          .fix = "`tandem export` writes it to the folder of the model: keep them together"});
 }
 
 Vocabulary training_vocabulary(const VocabularyPlan& plan, const std::vector<std::string>& columns,
@@ -238,7 +240,7 @@ void FieldPlanner::end_as_vocabulary(VocabularyPlan wanted) {
 
 void FieldPlanner::end_as_tokens(TokenPart part, const EncodeOptions& encoding) {
   if (is_number() || to_.most > 0)
-    report(": takes the whole text", "write it behind `missing` alone");
+    report(": takes the whole text", "write no function except `missing` before it");
   ended_ = true;
   to_.most = encoding.length;
   to_.part = part;

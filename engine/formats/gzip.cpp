@@ -114,7 +114,7 @@ struct UnpackedFile::Impl {
         ++z.next_in, --z.avail_in;
       }
       if (z.avail_in == 0) continue;
-      if (padded) inflater->broken("gzip data", "there is more behind the zeros that pad the data");
+      if (padded) inflater->broken("gzip data", "there is more data after the zeros that pad it");
       inflateReset(&z);
       return true;
     }

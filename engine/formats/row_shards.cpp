@@ -115,7 +115,7 @@ NamedTensor read_row_shards(const std::string& folder, const std::string& name,
     const SafetensorsFile file(path);
     const HostTensor* found = file.find(name);
     if (found == nullptr || file.tensors().size() != 1 || found->shape().empty()) {
-      fail_shards(path, name, "the file does not hold rows of this tensor alone");
+      fail_shards(path, name, "the file does not hold only rows of this tensor");
     }
     TensorType expected = parts.empty() ? found->type() : type;
     expected.shape[0] = shard.rows;
@@ -147,7 +147,7 @@ NamedTensor read_row_shards(const std::string& folder, const std::string& name,
   }
   if (parts.empty()) fail_shards(folder, name, "no file holds rows of this tensor");
   if (std::to_string(rows) != all)
-    fail_shards(parts.back().path, name, "rows are missing behind it", all + " rows",
+    fail_shards(parts.back().path, name, "rows are missing after it", all + " rows",
                 std::to_string(rows));
   type.shape[0] = rows;
   if (std::shared_ptr<void> memory = mapped(parts, type.bytes())) {

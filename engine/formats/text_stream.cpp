@@ -183,7 +183,7 @@ std::size_t TextStream::Impl::unpack(char* to, std::size_t bytes) {
       padded = padded || input[at] == 0;
       while (padded && at < filled && input[at] == 0) ++at;
       if (at == filled) continue;
-      if (padded) broken("there is more behind the zeros that pad the data");
+      if (padded) broken("there is more data after the zeros that pad it");
       inflateReset(&stream);
       between_members = false;
     }

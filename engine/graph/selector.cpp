@@ -83,7 +83,7 @@ class Parser {
     const bool starts = at == 0, ends = at + 2 == text.size();
     const char previous = starts ? 0 : text[at - 1], next = ends ? 0 : text[at + 2];
     if ((!starts && !is_border(previous)) || (!ends && !is_border(next))) {
-      fail(text_, "** stands for whole parts, between dots", "use * inside a part");
+      fail(text_, "** must be a whole part between dots", "use * inside a part");
     }
     Token::Kind kind = Token::Kind::everything;
     if (next == '.') kind = Token::Kind::leading_parts;
@@ -302,14 +302,14 @@ Selector::Selector(std::string_view text) : text_(text) {
            "smaller numbers in {}, or * and +");
     if (nests_look_aheads(expression))
       fail(text,
-           "a look-ahead inside of another one is not understood: matching it could take very long",
-           "write them one behind the other, or use two rules");
+           "a look-ahead inside another one is not supported: matching it could take very long",
+           "write them one after the other, or use two rules");
     try {
       pattern->regex = linear_time_regex(expression);
     } catch (const std::regex_error& error) {
       if (error.code() == std::regex_constants::error_complexity ||
           error.code() == std::regex_constants::error_backref) {
-        fail(text, "back-references are not understood: matching them could take very long",
+        fail(text, "back-references are not supported: matching them could take very long",
              "write the repeated part out, or use two rules");
       }
       fail(text, std::string("the regular expression cannot be read: ") + error.what());

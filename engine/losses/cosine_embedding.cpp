@@ -8,7 +8,7 @@ namespace {
 struct CosineEmbeddingOptions final : KindOptions {
   double margin = 0;
   void visit(KeyVisitor& v) override {
-    v.key("margin", margin, between(-1, 1), "cosine below which nothing is lost");
+    v.key("margin", margin, between(-1, 1), "cosine below which the loss is 0");
   }
 };
 

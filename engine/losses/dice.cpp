@@ -11,10 +11,11 @@ struct DiceOptions final : KindOptions {
   bool squared_pred = false;
   double smooth_nr = 1e-5, smooth_dr = 1e-5;
   void visit(KeyVisitor& v) override {
-    v.key("activation", true_or_false(sigmoid, "sigmoid|softmax"), "what makes p of the logits");
-    v.key("squared_pred", squared_pred, "sums of squares below the line");
-    v.key("smooth_nr", smooth_nr, by_default("1e-5"), at_least(0), "above the line");
-    v.key("smooth_dr", smooth_dr, by_default("1e-5"), at_least(0), "below the line");
+    v.key("activation", true_or_false(sigmoid, "sigmoid|softmax"),
+          "the function that computes p from the logits");
+    v.key("squared_pred", squared_pred, "sums of squares in the denominator");
+    v.key("smooth_nr", smooth_nr, by_default("1e-5"), at_least(0), "added to the numerator");
+    v.key("smooth_dr", smooth_dr, by_default("1e-5"), at_least(0), "added to the denominator");
   }
 };
 
@@ -23,7 +24,7 @@ std::optional<Losses> build_dice(LossBuilder& b) {
   const ValueId x = b.values[0];
   const Shape shape = g.shape(x);
   if (shape.size() < 3) {
-    b.fail("\"" + b.term.values[0] + "\" has no extents behind its channels",
+    b.fail("\"" + b.term.values[0] + "\" has no axes after its channels",
            "logits as [batch, channels, ..]", to_string(shape));
     return std::nullopt;
   }
@@ -48,7 +49,7 @@ LossKind dice() {
           .source = "MONAI: DiceLoss",
           .help =
               "1 - (2 sum(p t) + smooth_nr) / (sum(p) + sum(t) + smooth_dr) for each sample and "
-              "channel, over all axes behind; p of the logits, t the labels",
+              "channel, over all axes after it; p: probabilities from the logits, t: the labels",
           .values = {{"logits", "value of the graph; never the output of a Softmax or Sigmoid",
                       ValueForm::logits}},
           .labels = {LabelForm::zero_to_one, "labels", "data field: 0 to 1"},

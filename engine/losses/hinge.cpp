@@ -7,7 +7,7 @@ namespace {
 struct HingeOptions final : KindOptions {
   double margin = 1;
   void visit(KeyVisitor& v) override {
-    v.key("margin", margin, "where a right score costs nothing");
+    v.key("margin", margin, "margin from which a right score costs nothing");
   }
 };
 

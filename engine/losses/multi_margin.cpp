@@ -10,8 +10,8 @@ namespace {
 struct MultiMarginOptions final : KindOptions {
   double margin = 1, p = 1;
   void visit(KeyVisitor& v) override {
-    v.key("margin", margin, at_least(0), "where a right score costs nothing");
-    v.key("p", p, between(1, 2), "power of what is lost to a class");
+    v.key("margin", margin, at_least(0), "margin from which a right score costs nothing");
+    v.key("p", p, between(1, 2), "exponent of the loss of a class");
   }
 };
 

@@ -10,7 +10,7 @@ struct TripletMarginOptions final : KindOptions {
   bool swap = false;
   void visit(KeyVisitor& v) override {
     v.key("margin", margin, at_least(0), "how much farther the negative has to be");
-    v.key("p", p, between(1, 6), "of the norm that the distance is");
+    v.key("p", p, between(1, 6), "exponent of the norm that gives the distance");
     v.key("eps", eps, by_default("1e-6"), between(0, 1), "added to each difference");
     v.key("swap", swap, "take the distance of positive and negative where it is smaller");
   }

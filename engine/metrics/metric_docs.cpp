@@ -10,10 +10,10 @@ namespace {
 constexpr std::string_view metrics_head = R"(# Metrics
 
 Written by `make docs` from the list that also reads the configuration; do not edit. `eval.metrics` names them, or has tables with
-a `kind` of these, the keys beside it, and those of every metric: `name`, `by` ([train_toml.md](train_toml.md)).
+a `kind` of these, the keys below it, and those of every metric: `name`, `by` ([train_toml.md](train_toml.md)).
 
 - **Values and labels** are those of the first loss term that fits, without its weights. Labels that its `ignore_index` names do not count where
-  a metric is of classes.
+  a metric is about classes.
 - **All samples** count, in one process or over ranks, in any order: sums do not round until the end, sorted scores are kept until then.
 - **Decisions**: of losses of classes the first greatest score; of losses of yes and no a score above 0, and every element is one.
 

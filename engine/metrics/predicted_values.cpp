@@ -46,7 +46,7 @@ PredictedValue::PredictedValue(const std::string& name, const TensorType& type,
     refuse(name, "no loss term says what is probable here",
            "the logits of a term of kind " + losses_with(only_class ? binary_scores | class_scores
                                                                     : binary_logits | class_logits),
-           "", "give the values out: --as values");
+           "", "write the values: --as values");
   }
   if (binary) {
     const bool sign = form == PredictionForm::classes;
@@ -74,7 +74,7 @@ void PredictedValue::find_classes(const std::string& name, const TensorType& typ
   }
   if (class_axis < 0 && rank != 2) {
     refuse(name, "which axis of these logits counts the classes?", "--class-axis with " + axes,
-           to_string(type), "or give the values out: --as values");
+           to_string(type), "or write the values: --as values");
   }
   if (class_axis >= rank || class_axis == 0) {
     refuse(name, "these logits have no such axis of classes", axes, std::to_string(class_axis), "");

@@ -39,7 +39,8 @@ class TopK final : public Metric {
 
   std::string unfit(const TensorType& values, const TensorType& labels) const override {
     if (class_axes(values.shape, labels.shape).classes > k_) return "";
-    return "more than " + std::to_string(k_) + " classes: of so few every label is among them";
+    return "more than " + std::to_string(k_) +
+           " classes: with fewer every label is among the greatest scores";
   }
 
  private:

@@ -36,7 +36,7 @@ Expression apply(std::string_view op, const std::vector<Expression>& operands,
     graph = operand.graph;
     dtype = graph->builder().dtype(operand.id);
   }
-  assert(graph != nullptr && "an expression of numbers alone");
+  assert(graph != nullptr && "an expression of only numbers");
   std::vector<ValueId> inputs;
   for (const Expression& operand : operands) {
     inputs.push_back(operand.graph != nullptr ? operand.id : graph->number(operand.number, dtype));

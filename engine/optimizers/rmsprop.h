@@ -18,7 +18,7 @@ struct RmspropSettings {
     v.key("momentum", momentum, between(0, 1), "decay of the sum of scaled gradients");
     v.key("alpha", alpha, between(0, 1), "decay of the mean square");
     v.key({"eps", "epsilon"}, epsilon, at_least(0), "added to the root of the mean square");
-    v.key("centered", centered, "the variance stands for the mean square");
+    v.key("centered", centered, "the variance replaces the mean square");
   }
 };
 

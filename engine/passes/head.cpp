@@ -115,8 +115,8 @@ class LastLayers {
       std::string stopped_at;
       const std::optional<LastLayer> layer = behind(output.value, stopped_at);
       if (!layer) {
-        fail(rule, output.name, "no such layer lies before this output", what_a_head_is, stopped_at,
-             "name the layer with `at`");
+        fail(rule, output.name, "there is no such layer before this output", what_a_head_is,
+             stopped_at, "name the layer with `at`");
         return std::nullopt;
       }
       if (found && !(found->node == layer->node)) {

@@ -167,7 +167,7 @@ void MessageCommunicator::run(const MessageTask& task, const MessageOperands& op
     return;
   } catch (const MessageFailure& failure) {
     if (!failure.what.empty())
-      fail(failure.is_told ? "the run cannot go on" : to_string(task) + " failed", failure.what,
+      fail(failure.is_told ? "the run cannot continue" : to_string(task) + " failed", failure.what,
            failure.fix);
   } catch (const std::exception& error) {
     fail(to_string(task) + " failed", error.what(), "look at what the other ranks have printed");
@@ -206,7 +206,7 @@ void MessageCommunicator::look_for_failure() {
     looked_ = now;
   }
   if (const std::optional<std::string> lost = rendezvous_->failure())
-    fail("the run cannot go on", *lost, "look at what that rank has printed");
+    fail("the run cannot continue", *lost, "look at what that rank has printed");
   const std::lock_guard lock(mutex_);
   throw_failure();
 }

@@ -209,7 +209,7 @@ void MessageOperations::exchange_rows(const MessageTask& task, const MessageOper
   }
   const std::size_t own = rows(operands.sent, rank_, rank_ + 1);
   if (own != rows(operands.received, rank_, rank_ + 1))
-    throw MessageFailure{"a rank sends itself other rows than it awaits",
+    throw MessageFailure{"a rank sends itself other rows than it expects",
                          "run the same version with the same configuration on all ranks"};
   if (own > 0) {
     std::memcpy(to + rows(operands.received, 0, rank_) * row,

@@ -106,7 +106,8 @@ void RankServer::take(Connection& connection) {
   if (!connection.reader.is_foreign() || connection.ends) return;
   if (connection.rank < 0) return refuse(connection, "");
   fail("rank " + std::to_string(connection.rank) + " (" + connection.peer +
-       ") sends what is no message of this program: all ranks have to run the same version");
+       ") sends something that is no message of this program: all ranks have to run the same "
+       "version");
 }
 
 void RankServer::take(Connection& connection, const Frame& frame) {
@@ -206,7 +207,7 @@ std::string RankServer::missing() const {
     if (!text.empty()) text += ", ";
     text += "rank " + std::to_string(rank);
     text += is_absent ? " has not connected"
-                      : " (" + member.connection->peer + ") is there but has not come";
+                      : " (" + member.connection->peer + ") is connected but has not reached it";
   }
   if (named > 8) text += " and " + std::to_string(named - 8) + " more";
   return text;

@@ -51,10 +51,9 @@ Ring make_ring(Device& device, const NamedValue& of, std::size_t slot_bytes, int
   Ring ring;
   ring.slot_bytes = slot_bytes;
   ring.slots = static_cast<std::uint64_t>(std::max(slots, 1));
-  const MemoryPurpose purpose{
-      .path = of.name,
-      .what = std::to_string(ring.slots) + " passes of what is fed in or given out",
-      .fix = "use a smaller batch or more micro-batches"};
+  const MemoryPurpose purpose{.path = of.name,
+                              .what = std::to_string(ring.slots) + " passes of an input or output",
+                              .fix = "use a smaller batch or more micro-batches"};
   ring.memory = allocate_for(purpose, device, ring.slot_bytes * ring.slots);
   ring.first = static_cast<std::byte*>(ring.memory->address());
   return ring;

@@ -16,7 +16,7 @@ struct ExponentialSchedule {
   template <class V>
   void visit(V& v) {
     v.key("period", period, required, in_steps,
-          "after so long the rate is gamma times what it was");
+          "after this time the rate is gamma times what it was");
     v.key("gamma", gamma, at_least(0), "factor from period to period, in equal steps");
   }
   double factor(const SchedulePlace& place) const {

@@ -16,7 +16,7 @@ struct InverseSquareRootSchedule {
   template <class V>
   void visit(V& v) {
     v.key("timescale", timescale, in_steps, by_default("(warmup, or \"10000 steps\")"),
-          "after three times so long the rate is half as high");
+          "after three times this length the rate is half as high");
   }
   double factor(const SchedulePlace& place) const {
     const Duration scale = timescale.value_or(Duration{10000, Duration::Unit::steps});

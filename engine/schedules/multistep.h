@@ -17,7 +17,7 @@ struct MultistepSchedule {
   template <class V>
   void visit(V& v) {
     v.key("milestones", milestones, required, in_steps,
-          parts("[]", duration_value, "after so long, from the end of the warm-up on"),
+          parts("[]", duration_value, "after this time, counted from the end of the warm-up"),
           "after which the rate falls, once after each");
     v.key("gamma", gamma, at_least(0), "factor from stair to stair");
   }

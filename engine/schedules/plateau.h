@@ -36,16 +36,17 @@ struct PlateauSchedule {
     v.key("metric", metric,
           "name of the loss or of one of eval.metrics that is one number; what is better "
           "follows from it");
-    v.key("factor", decay, from_below(0, 1), "of the rate, each time that it falls");
+    v.key("factor", decay, from_below(0, 1), "factor of the rate each time it falls");
     v.key("patience", patience, at_least(0),
-          "so many evaluations without a better one are put up with");
-    v.key("threshold", threshold, at_least(0), "what is better is so by more than this");
+          "this number of evaluations without a better one is accepted");
+    v.key("threshold", threshold, at_least(0),
+          "only a value that is better by more than this counts");
     v.key("threshold_mode", threshold_mode,
           "the threshold is a part of the best value, or a number");
     v.key("cooldown", cooldown, at_least(0),
-          "so many evaluations after the rate fell are passed over");
+          "this number of evaluations after the rate fell is ignored");
     v.key("min_lr", min_lr, at_least(0), "learning rate below which it does not fall");
-    v.key("eps", epsilon, at_least(0), "where it would fall by less, it stays");
+    v.key("eps", epsilon, at_least(0), "the rate stays if it would fall by less than this");
   }
   double factor(const SchedulePlace&) const { return 1; }
 

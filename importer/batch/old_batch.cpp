@@ -6,10 +6,9 @@ namespace tandem::importer {
 
 std::string fixed_batch_fix(const BatchRecord& old) {
   return fmt::format(
-      "the file was exported with a batch of {}, which it holds here: export it with a free one "
-      "(dynamic_axes, dynamic_shapes), or train with batch_size = {} (of several ranks: so many "
-      "for "
-      "each) and data.drop_last = true",
+      "the file was exported with a batch of {}, which is fixed here: export it with a free one "
+      "(dynamic_axes, dynamic_shapes), or train with batch_size = {} (with several ranks: this "
+      "many for each) and data.drop_last = true",
       old.batch, old.batch);
 }
 

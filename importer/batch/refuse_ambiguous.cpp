@@ -20,11 +20,11 @@ namespace {
 using Total = SampleTraits::Total;
 
 constexpr const char* one_iteration =
-    "a loop of one iteration makes one result of all samples, in a file with a batch of 1: whether "
-    "its iterations count the samples does not show";
+    "a loop of one iteration makes one result of all samples, in a file with a batch of 1: the "
+    "file does not show whether its iterations count the samples";
 constexpr const char* one_part =
-    "a sequence has one part in a file with a batch of 1: whether its parts count the samples does "
-    "not show";
+    "a sequence has one part in a file with a batch of 1: the file does not show whether its parts "
+    "count the samples";
 
 /// Marks a sequence; whether anything depends on it shows where a tensor is made of it.
 void mark_parts(Term& sequence) {
@@ -68,7 +68,7 @@ class Check {
   void lookup() {
     if (sample_lookup(context_, *context_.session().old_batch) != SampleLookup::unclear) return;
     fail("the indices look along the samples of a file with",
-         "whether they mean their own sample or any of them does not show");
+         "the file does not show whether they mean their own sample or any of them");
   }
 
   // x[0], x[-1:]: the sample, or the first one of many.
@@ -76,7 +76,7 @@ class Check {
     if (!is_op({"Gather", "GatherND", "GatherElements", "Slice"})) return;
     if (!operands_[0].has_changed() || follows_ || !outputs_[0].is_tensor) return;
     fail("it takes one place along the samples of a file with",
-         "whether it means the sample that there is or this one of many does not show");
+         "the file does not show whether it means the sample that there is or this one of many");
   }
 
   void written_into_one_sample() const {
@@ -85,7 +85,7 @@ class Check {
                                  [](const Seen& x) { return x.has_changed(); });
     if (!any) return;
     fail("what each sample writes goes into one tensor of a file with",
-         "whether each sample has its own does not show");
+         "the file does not show whether each sample has its own");
   }
 
   void broadcast() const {
@@ -101,10 +101,11 @@ class Check {
         if (own.size() < distance || own[own.size() - distance] != 1) continue;
         ++shared;
         if (x.term->samples.random)
-          fail("random numbers were drawn for", "whether each sample has its own does not show");
+          fail("random numbers were drawn for",
+               "the file does not show whether each sample has its own");
         if (x.term->samples.cut == distance)
           fail("the first entries of a longer tensor meet the samples of",
-               "whether there is one for each sample or one for all does not show");
+               "the file does not show whether there is one for each sample or one for all");
       }
       if (shared > 1 && x.term->constant)
         fail("a constant of one entry for each pair of samples was made for",
@@ -118,7 +119,7 @@ class Check {
     const Seen& depth = operands_[1];
     if (!depth.is_tensor || !depth.term->constant || depth.term->constant->number(0) != 1) return;
     fail("it has one class in a file with",
-         "whether that counts the samples or the classes does not show");
+         "the file does not show whether that counts the samples or the classes");
   }
 
   // Splits along the axis of the samples, of extent 1 in the file: a single part is either the
@@ -130,7 +131,7 @@ class Check {
     if ((*operands_[0].before)[axis] != 1 || operands_[0].term->type.shape[axis] == 1) return;
     if (is_op({"Split"}) && node_.output_size() == 1)
       fail("it has one part along the samples of a file with",
-           "whether that is the first sample or all of them does not show");
+           "the file does not show whether that is the first sample or all of them");
     const auto made = context_.scope().names.find(node_.output(0));
     if (made == context_.scope().names.end() || !made->second.sequence) return;
     const std::vector<Term>& parts = *made->second.sequence;
@@ -231,8 +232,8 @@ void refuse_ambiguous_output(const Session& session, const std::string& name, co
   if (old == nullptr || old->batch != 1 || term.samples.total != Total::sum) return;
   throw Error(
       ErrorKind::usage,
-      Diagnostic{.message = "the output is a sum over the samples of a file with a batch of "
-                            "1: whether it was divided by their number does not show",
+      Diagnostic{.message = "the output is a sum over the samples of a file with a batch of 1: the "
+                            "file does not show whether it was divided by their number",
                  .path = name,
                  .fix = fixed_batch_fix(*old)});
 }

@@ -189,13 +189,13 @@ std::optional<BufferSign> BufferSigns::find(const std::string& name, const HostT
   if (const auto affine = frozen_affines_.find(name); affine != frozen_affines_.end()) {
     return BufferSign{affine->second, affine->second
                                           ? "the affine part of a frozen batch normalization"
-                                          : "it lies beside running statistics that are constants"};
+                                          : "it is next to running statistics that are constants"};
   }
   constexpr std::int64_t least_of_matrix = 9;
   if (is_weight) {
     const bool is_choice =
         value.shape().size() == 2 && is_binary(value) && value.type().elements() >= least_of_matrix;
-    if (is_choice) return BufferSign{false, "a matrix of zeros and ones alone, as the identity"};
+    if (is_choice) return BufferSign{false, "a matrix of only zeros and ones, like the identity"};
     return std::nullopt;
   }
   if (is_rotary_frequencies(value)) return BufferSign{true, "the frequencies of rotary embeddings"};
@@ -205,10 +205,10 @@ std::optional<BufferSign> BufferSigns::find(const std::string& name, const HostT
   if (is_count(value)) return BufferSign{true, "it counts 0, 1, 2, …"};
   if (auto sign = by_place(name, value)) return sign;
   if (auto sign = by_name(name, value)) return sign;
-  if (is_distance_table(value)) return BufferSign{false, "its numbers grow with distances alone"};
+  if (is_distance_table(value)) return BufferSign{false, "its numbers only depend on distances"};
   if (is_geometric(value)) return BufferSign{false, "it is a geometric series"};
   if (is_binary(value) && value.type().elements() >= 4)
-    return BufferSign{false, "it has zeros and ones alone, as masks do"};
+    return BufferSign{false, "it has only zeros and ones, as masks do"};
   return std::nullopt;
 }
 

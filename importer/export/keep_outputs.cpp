@@ -60,7 +60,7 @@ void keep_only(ExportedModel& model, const ExportOptions& options) {
   }
   for (const std::string& name : options.keep) {
     if (known.count(name) > 0) continue;
-    refuse(model.content.path, name, "nothing tells the type of this value",
+    refuse(model.content.path, name, "the type of this value is not known",
            "a value whose type ONNX can infer", "",
            "name an output of the model, or add its type to graph.value_info");
   }

@@ -62,7 +62,7 @@ void convert_version(ExportedModel& model, const ExportOptions& options) {
            "ONNX's converter takes no functions", "opset " + std::to_string(now), got,
            "leave --opset out");
   if (std::string which; has_other_domains(model.proto, which))
-    refuse(model.content.path, which, "ONNX's converter takes operators of ai.onnx alone",
+    refuse(model.content.path, which, "ONNX's converter takes only operators of ai.onnx",
            "opset " + std::to_string(now), got, "leave --opset out");
   try {
     onnx::ModelProto converted =

@@ -117,8 +117,8 @@ bool trains(NodeContext& node) {
   }
   if (mode == "file" && options.training && is_unsaid(node)) {
     node.unsupported(
-        "the file does not say whether it trains: torch.onnx.export(dynamo=True) notes the mode in "
-        "the node's name and metadata alone, and they are lost",
+        "the file does not say whether it trains: torch.onnx.export(dynamo=True) writes the mode "
+        "only into the node's name and metadata, and they are lost",
         fmt::format("the file as the exporter wrote it; or model.batch_norm = \"inference\" or "
                     "\"train\", or rules: [ {{ at = \"**\", mode = \"inference\" }}, {{ at = "
                     "\"{}\", mode = \"train\" }} ]",

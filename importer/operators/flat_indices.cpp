@@ -31,7 +31,7 @@ Tuples read_tuples(NodeContext& node, std::int64_t batch_axes) {
   const bool fits = batch_axes >= 0 && x.size() > batch && indices.size() > batch;
   if (!fits || !std::equal(x.begin(), x.begin() + batch_axes, indices.begin())) {
     node.fail("the first axes of the operands",
-              fmt::format("{} that both have, and others behind them", batch_axes),
+              fmt::format("{} that both have, and others after them", batch_axes),
               to_string(x) + " and " + to_string(indices));
   }
   const std::int64_t length = indices.back();

@@ -23,7 +23,7 @@ std::int64_t trip_count(NodeContext& node) {
     node.want({node.in(0)});
     node.unsupported(
         "the number of its iterations must be known before the run, and is computed from data",
-        "a trip count from shapes and constants; with data in the condition alone, the loop ends "
+        "a trip count from shapes and constants; with data only in the condition, the loop ends "
         "early");
   }
   return node.static_integer(0, "trip count");

@@ -224,8 +224,8 @@ std::int64_t end_in_batch(NodeContext& node, std::size_t axis, std::int64_t star
   const std::int64_t batch = node.session().old_batch->batch;
   if (start == 0 && end == extent && batch == 1)
     node.fail(
-        "a range ends where the one sample does that the file has: whether it means all "
-        "samples or the first one of many does not show in a batch of 1");
+        "a range ends with the one sample of the file: a batch of 1 does not show whether it means "
+        "all samples or the first one of many");
   if (start == 0 && end >= extent) return std::max(end, now[axis]);
   const bool is_first = start == 0 && end == 1;
   const bool counts_from_ends = start <= 0 && (end < 0 || end >= extent);

@@ -66,10 +66,10 @@ std::string cause_of(const NodeContext& node) {
 }
 
 void note_capacity(NodeContext& node, std::int64_t capacity) {
-  node.session().note(node.path(), fmt::format("data chooses among {}: all are computed in each "
-                                               "step, and those that it does not choose are left "
-                                               "out behind it",
-                                               capacity));
+  node.session().note(node.path(),
+                      fmt::format("data chooses among {}: all are computed in each step, and those "
+                                  "that it does not choose are left out afterwards",
+                                  capacity));
 }
 
 constexpr std::int64_t most_place_bytes = std::int64_t{1} << 30;  // limit of a constant made here

@@ -18,7 +18,7 @@ void tensor_scatter(NodeContext& node) {
     expected[static_cast<std::size_t>(axis)] = update[static_cast<std::size_t>(axis)];
   }
   if (axis < 1 || update != expected) {
-    node.fail("cache and update", "equal shapes but for an axis behind the first",
+    node.fail("cache and update", "equal shapes except for one axis after the first",
               to_string(cache) + " and " + to_string(update));
   }
   const std::string mode = node.text("mode", "linear");

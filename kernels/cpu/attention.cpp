@@ -420,7 +420,7 @@ std::vector<Proposal> propose_backward(const KernelRequest& r) {
 void add_attention_kernels(KernelList& list) {
   list.push_back({"cpu.attention", "Attention",
                   [](const KernelRequest& r) {
-                    if (!r.outputs[0].present) return std::optional<std::string>("nobody reads y");
+                    if (!r.outputs[0].present) return std::optional<std::string>("nothing reads y");
                     return refuse(r, 0, 3);
                   },
                   propose_forward, makes<Forward>()});

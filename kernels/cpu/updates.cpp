@@ -206,7 +206,7 @@ std::optional<std::string> refuse_update_operands(const KernelRequest& r) {
     const Shape& master = r.inputs[i / sizes.outputs * sizes.inputs].type.shape;
     const bool made =
         k == 0 || (k < sizes.results && kind.keeps_state(k - 1, r.attributes(), master));
-    if (!r.outputs[i].present && made) return "a result that nobody reads";
+    if (!r.outputs[i].present && made) return "a result that nothing reads";
   }
   return std::nullopt;
 }

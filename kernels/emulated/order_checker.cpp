@@ -137,7 +137,7 @@ void OrderChecker::wait(int lane, int event, std::uint64_t count) {
   while (i < recorded.records && recorded.last[i % size].count < count) ++i;
   if (i == recorded.records) {
     add_error(lanes_[lane].name + " waits for record " + std::to_string(count) +
-              " of an event, which nobody has enqueued yet");
+              " of an event, which has not been enqueued yet");
     return;
   }
   if (i == oldest && recorded.dropped >= count) {

@@ -29,8 +29,8 @@ fs::path own_folder() {
 
 const char* const mpi_fix =
     "install MPI (Debian: apt-get install libopenmpi-dev openmpi-bin) and build again, which makes "
-    "libtandem_mpi.so beside the program; TANDEM_MPI names it where it lies elsewhere; `tandem "
-    "doctor` says what is there";
+    "libtandem_mpi.so in the folder of the program; TANDEM_MPI names it if it is elsewhere; "
+    "`tandem doctor` shows what is there";
 
 std::vector<std::string> mpi_plugin_files() {
   if (const char* const named = std::getenv("TANDEM_MPI"); named != nullptr && *named != 0)

@@ -79,7 +79,7 @@ std::string CacheCost::message() const {
 }
 
 std::string CacheCost::fix() const {
-  return sends_results ? "take `cache` away, or send rows: ship = \"rows\"" : "take `cache` away";
+  return sends_results ? "remove `cache`, or send rows: ship = \"rows\"" : "remove `cache`";
 }
 
 std::vector<Diagnostic> cache_warnings(const Policy& policy, const std::vector<CacheCost>& costs) {

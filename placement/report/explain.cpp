@@ -93,7 +93,8 @@ ExplainedAttribute rows_ahead(const ParameterAttributes& table, const Lowered& l
   if (std::any_of(states.begin(), states.end(), [&](const State& state) {
         return state.derived.is_of<PrefetchedRows>(table.name);
       })) {
-    reason.text += "what the next step reads and this one does not change crosses in this one";
+    reason.text +=
+        "what the next step reads and this one does not change is copied during this one";
     if (table.lookahead.value > 1)
       reason.text += "; " + std::to_string(table.lookahead.value) + " act as 1";
     return {"ahead", "1 step", &reason};
@@ -103,7 +104,7 @@ ExplainedAttribute rows_ahead(const ParameterAttributes& table, const Lowered& l
   for (const std::string& each : lowered.notes) {
     if (each.starts_with(note)) why.insert(each.substr(note.size()));
   }
-  if (why.empty()) why.insert("no lookup on the host is read on one accelerator alone");
+  if (why.empty()) why.insert("no lookup on the host is read by only one accelerator");
   reason.text += fmt::format("{}", fmt::join(why, "; "));
   return {"ahead", "no", &reason};
 }

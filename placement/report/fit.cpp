@@ -101,7 +101,7 @@ struct DeviceCaches {
       return result + fmt::format(": cache = \"{}B\" {}fits", size,
                                   tables.size() > 1 ? "for each of them " : "");
     }
-    return result + ": take " + (tables.size() > 1 ? "them" : "it") + " away";
+    return result + ": remove " + (tables.size() > 1 ? "them" : "it");
   }
 };
 

@@ -21,7 +21,7 @@ bool is_lookup(const Node& node, ValueId table) {
 std::string PolicyResolver::cache_obstacle(std::size_t p, int& device) const {
   const ParameterAttributes& parameter = result_.parameters[p];
   const State& state = graph_.states[items_.parameters[p].state];
-  if (!parameter.table) return "lookups of rows are not all that reads it";
+  if (!parameter.table) return "not only lookups of rows read it";
   for (const NamedValue& output : graph_.outputs) {
     if (output.value == state.initial) return "it is an output of the model";
   }

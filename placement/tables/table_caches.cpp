@@ -165,8 +165,8 @@ std::vector<TableCache> TableCaches::choose(const Graph& micro_batch, const RunC
     try {
       const std::shared_ptr<const DataSource> data = source();
       if (data) hot = &hot_rows(micro_batch, evaluate, *data, group.first, group.rows);
-      off = !data ? "no data tells which of its rows are looked up"
-                  : "what rows are looked up does not come from the data's fields alone";
+      off = !data ? "no data shows which of its rows are looked up"
+                  : "which rows are looked up depends on more than the data's fields";
     } catch (const std::exception&) {  // reported where the run itself reads the data
       off = "the data cannot be read";
     }

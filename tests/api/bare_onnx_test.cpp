@@ -40,7 +40,7 @@ TEST(BareOnnx, IsEvaluatedAsInitWouldHaveIt) {
 
 TEST(BareOnnx, IsRefusedWithoutData) {
   EXPECT_THAT(error_of([] { evaluate_run(digits_model, {}); }),
-              AllOf(HasSubstr("says nothing of its data"), HasSubstr("--data PATH")));
+              AllOf(HasSubstr("says nothing about its data"), HasSubstr("--data PATH")));
   TrainedOptions several;
   several.data = {digits_test, digits_test};
   EXPECT_THAT(error_of([&] { evaluate_run(digits_model, several); }),

@@ -424,7 +424,7 @@ TEST_F(CacheTest, ACacheThatCostsMoreThanItSavesIsWarnedOf) {
   EXPECT_THAT(hints[0]["message"].get<std::string>(),
               ::testing::MatchesRegex("the cache of 1 table costs [0-9.]+ ms a step by the cost "
                                       "model and saves [0-9.]+ ms"));
-  EXPECT_THAT(policy_plan(with).report.text, HasSubstr("take `cache` away\n"));
+  EXPECT_THAT(policy_plan(with).report.text, HasSubstr("remove `cache`\n"));
   EXPECT_THAT(Trainer(folder_ / "train.toml", options("run", two_rows)).summary(),
               HasSubstr(": embedding: the cache of 1 table costs "));
   EXPECT_TRUE(cache_hints(policy("")).empty());
@@ -494,7 +494,7 @@ TEST_F(CacheTest, NotesSayWhyThereIsNone) {
   of_the_model.policy = folder_ / "policy.toml";
   of_the_model.bind = {{"batch", lookup_batch}};
   EXPECT_THAT(policy_plan(of_the_model).report.text,
-              HasSubstr("no data tells which of its rows are looked up"));
+              HasSubstr("no data shows which of its rows are looked up"));
   EXPECT_THAT(policy_check(policy(two_rows)).text, Not(HasSubstr("has no cache")));
 }
 

@@ -69,7 +69,7 @@ TEST_F(ChangedDataTest, HalfOfTheTrainingDataIsRefusedUntilItIsAccepted) {
       AllOf(HasSubstr("train.toml: data.train: images = train-images: the data has changed since "
                       "step 4 of the run was saved: expected 91988 bytes, sha256 of "),
             HasSubstr(", got 44816 bytes, sha256 of the first and last 64 KiB "),
-            HasSubstr("without --resume, or go on knowingly with --accept-changes")));
+            HasSubstr("without --resume, or accept the change with --accept-changes")));
   EXPECT_THAT(warnings(), IsEmpty());  // the held-out data is unchanged
   resume({}, true);
   const auto told = HasSubstr("accepted: the data has changed since step 4 of the run was saved: ");

@@ -91,7 +91,7 @@ TEST(CudaText, GpusAndLibraries) {
             "cuda:0    NVIDIA H100, compute capability 9.0, 80.00 GiB, 79.00 GiB free\n"
             "cuda:1    Tesla P4, compute capability 6.1, 8.00 GiB; cannot be used: it is too old\n"
             "cuDNN     9.20.1 in /opt/cudnn/libcudnn.so.9\n"
-            "          passed over: /usr/lib/libcudnn.so.9: it is too old\n"
+            "          skipped: /usr/lib/libcudnn.so.9: it is too old\n"
             "NVRTC     12.8 in /opt/cuda/libnvrtc.so.13; cannot be used: it is too old\n"
             "          fix: a newer one\n"
             "NCCL      cannot be used: libnccl.so.2 is not in /opt\n"

@@ -103,7 +103,7 @@ TEST_F(ExportVerify, InputsAreMadeUpWhereTheDataIsGone) {
   for (const char* file : {"train-images", "test-images"}) fs::remove(folder_ / file);
   const VerifyReport report = verify_export(run_, file_, without_python_);
   EXPECT_TRUE(report.agrees) << report.text;
-  EXPECT_THAT(report.text, AllOf(HasSubstr("made up from a seed"), HasSubstr("test-images")));
+  EXPECT_THAT(report.text, AllOf(HasSubstr("generated from a seed"), HasSubstr("test-images")));
   EXPECT_EQ(verify_export(run_, file_, without_python_).text, report.text);
   change_a_weight(file_, 0.5f);
   EXPECT_FALSE(verify_export(run_, file_, without_python_).agrees);

@@ -101,7 +101,7 @@ TEST_F(ImageRuns, PathsTellPicturesAndFoldersClasses) {
               MatchesRegex("path,class\n" + val + "dog/0.png,[0-9]\n" + val + "dog/1.png,[0-9]\n" +
                            val + "fox/0.png,[0-9]\n" + val + "fox/1.png,[0-9]\n"));
   options.ids = {"name"};
-  EXPECT_THAT(error_of([&] { predict_run(net, options); }), HasSubstr("told by their path"));
+  EXPECT_THAT(error_of([&] { predict_run(net, options); }), HasSubstr("identified by their path"));
 
   TrainedOptions bare, configured;
   bare.data = {folder_ / "data"};
@@ -191,9 +191,9 @@ TEST_F(ImageRuns, ADamagedPictureIsLeftOutOnResume) {
   options.on_message = [&](const std::string& text) { said += text + "\n"; };
   const auto run = [&] { Trainer(folder_ / "train.toml", options).run(); };
   EXPECT_THAT(error_of(run, ErrorKind::data),
-              AllOf(HasSubstr("fox/7.png"), HasSubstr("mend the file; data.on_bad = \"skip\"")));
-  EXPECT_THAT(said, HasSubstr("--resume goes on from there, with --accept-changes where files of "
-                              "the data are mended or left out"));
+              AllOf(HasSubstr("fox/7.png"), HasSubstr("correct the file; data.on_bad = \"skip\"")));
+  EXPECT_THAT(said, HasSubstr("--resume continues from there, with --accept-changes if files of "
+                              "the data are corrected or left out"));
   options.resume = true;
   options.overrides.push_back("data.on_bad='skip'");
   EXPECT_THAT(error_of(run), HasSubstr("--accept-changes"));

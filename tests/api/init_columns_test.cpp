@@ -48,7 +48,7 @@ TEST_F(InitColumns, ATodoOfTrainingNamesTheLineToAddAndItWorks) {
   TrainOptions options;
   options.overrides = {"steps=2", "data=" + (folder_ / "rows.csv")};
   const std::string refusal = error_of([&] { Trainer(folder_ / "net.onnx", options); });
-  EXPECT_THAT(refusal, AllOf(HasSubstr("call it \"target\""),
+  EXPECT_THAT(refusal, AllOf(HasSubstr("name it \"target\""),
                              HasSubstr("add 'data.fields.numbers={ from = [ \"signup\", ")));
   const std::size_t from = refusal.find("add '") + 5, to = refusal.find("' to the line", from);
   ASSERT_NE(to, std::string::npos) << refusal;

@@ -139,7 +139,7 @@ TEST_F(InitRecorded, AVocabularyThatIsNotThereIsAskedFor) {
                     Not(HasSubstr("TODO       data.fields.numbers"))));
   std::filesystem::remove(vocabulary());
   std::filesystem::remove_all(folder_ / "on");
-  EXPECT_THAT(guess("new.csv").text, HasSubstr("is not beside the model"));
+  EXPECT_THAT(guess("new.csv").text, HasSubstr("is not in the folder of the model"));
 }
 
 TEST_F(InitRecorded, AVocabularysFileIsReadAndRefused) {

@@ -54,7 +54,7 @@ TEST(InspectText, WhatTheExportHasLost) {
   EXPECT_FALSE(report.blocks_training);
   EXPECT_THAT(report.text,
               AllOf(HasSubstr("what the export has lost\n  the file was exported for inference"),
-                    HasSubstr("mended by torch.onnx.export(model.train()"),
+                    HasSubstr("fixed by torch.onnx.export(model.train()"),
                     HasSubstr("ready to train, but for what the export has lost")));
   const Json note = Json::parse(report.json)["export_notes"][0];
   EXPECT_EQ(note["kind"], "for_inference");

@@ -73,11 +73,11 @@ TEST_F(MixedSamplesTest, OfASampleAloneNothingIsSaid) {
   const std::string logits =
       R"(loss = { terms = [ { name = "loss", kind = "softmax_cross_entropy", logits = "h", labels = "label" } ] })";
   EXPECT_THAT(told(SmallModel(model).free_output("h", {"batch", "classes"}), logits),
-              Not(HasSubstr("samples of a batch meet")));
+              Not(HasSubstr("samples of a batch are combined")));
   const SmallModel own =
       SmallModel(model).node("ReduceMean", "mean", {"y"}, "loss", {{"keepdims", 0}});
   EXPECT_THAT(told(SmallModel(own).output("loss", {}), ""),
-              Not(HasSubstr("samples of a batch meet")));
+              Not(HasSubstr("samples of a batch are combined")));
 }
 
 TEST_F(MixedSamplesTest, LogitsOfAllSamplesAreTold) {

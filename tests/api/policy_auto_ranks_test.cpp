@@ -78,7 +78,7 @@ TEST_F(PolicyAutoRanksTest, LargeTablesAreSharedOutByRows) {
   ASSERT_NE(columns, nullptr);
   EXPECT_EQ((*columns)["possible"], false);
   EXPECT_THAT((*columns)["refusal"].get<std::string>(),
-              AllOf(HasSubstr("deep:weight: its columns cannot be shared out"),
+              AllOf(HasSubstr("deep:weight: its columns cannot be sharded over the ranks"),
                     HasSubstr("some of 8 ranks would have none")));
   EXPECT_THAT(text_, HasSubstr("\n  " + by_columns + ": left out: "));
   // There, one rank updates the whole deep table.

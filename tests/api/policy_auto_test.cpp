@@ -230,7 +230,7 @@ TEST_F(PolicyAutoTest, CommentsOfItsOldListAreNamedBeforeTheyGo) {
   automatic.most_plans = 60;
   const Report report = policy_auto(with, automatic);
   ASSERT_EQ(report.warnings.size(), 1u);
-  EXPECT_THAT(report.warnings[0], HasSubstr("policy.toml:3: this comment stood in the list auto"));
+  EXPECT_THAT(report.warnings[0], HasSubstr("policy.toml:3: this comment was in the list auto"));
   EXPECT_EQ(Json::parse(report.json)["lost_comments"], Json({3}));
   const std::string text = read("policy.toml");
   EXPECT_THAT(text, AllOf(HasSubstr("on = \"gpu\""), HasSubstr("]\r\n# end\r\n")));

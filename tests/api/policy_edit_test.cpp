@@ -46,7 +46,7 @@ TEST_F(PolicyEditTest, RefusesWhatMeansNothingInTheModel) {
   const Ended attribute =
       edit("--at fc1:weight --set acts=offload --set state=cpu --model " + digits + "model.onnx");
   EXPECT_EQ(attribute.code, 2);
-  EXPECT_THAT(attribute.text, HasSubstr("`acts` is of operators, and this rule matches none"));
+  EXPECT_THAT(attribute.text, HasSubstr("`acts` applies to operators, and this rule matches none"));
   EXPECT_EQ(text(), before);
   // Without a model it works as before; a rule in another line that matches nothing does not
   // matter.

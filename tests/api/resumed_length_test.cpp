@@ -150,7 +150,7 @@ TEST_F(ResumedLength, TheNewCommandLineHasTheLastWord) {
   put_config("steps = 6");
   start({"steps=2"});
   EXPECT_EQ(resume({"steps=2"}).steps, 2u);
-  EXPECT_THAT(messages_, Contains(HasSubstr("it goes on with more steps or epochs")));
+  EXPECT_THAT(messages_, Contains(HasSubstr("it continues with more steps or epochs")));
   EXPECT_EQ(resume({"steps=4"}).steps, 4u);
   EXPECT_EQ(resume({"steps=3"}).steps, 4u);
   EXPECT_EQ(resume().steps, 6u);
@@ -200,7 +200,7 @@ TEST_F(ResumedLength, OneThatStoppedEarlyHasNotReachedIt) {
   start(keys);
   EXPECT_THAT(messages_, Contains(HasSubstr("stopped early")));
   EXPECT_EQ(resume().steps, 2u);
-  EXPECT_THAT(messages_, Contains(HasSubstr("it goes on with a larger eval.patience")));
+  EXPECT_THAT(messages_, Contains(HasSubstr("it continues with a larger eval.patience")));
   EXPECT_EQ(resume({"eval.patience=0"}).steps, 5u);
   EXPECT_THAT(messages_, Not(Contains(HasSubstr(goes_on))));
   EXPECT_EQ(resume().steps, 7u);

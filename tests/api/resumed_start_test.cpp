@@ -124,14 +124,14 @@ TEST_F(ResumedStart, TheFirstCommandLineHolds) {
   EXPECT_EQ(rest.steps, 6u);
   EXPECT_EQ(placement(), where);
   EXPECT_EQ(losses_, std::vector<double>(whole.begin() + static_cast<long>(done), whole.end()));
-  EXPECT_THAT(messages_, Contains(AllOf(HasSubstr("goes on with what it was started with"),
+  EXPECT_THAT(messages_, Contains(AllOf(HasSubstr("continues with what it was started with"),
                                         HasSubstr("steps=6"), HasSubstr("--device gpu=emulated"))));
 }
 
 TEST_F(ResumedStart, WhatIsGivenAnewIsNotToldAsKept) {
   train({.overrides = {"steps=4", "optimizer.lr=0.2"}});
   train({.overrides = {"steps=6"}, .resume = true});
-  EXPECT_THAT(messages_, Contains(AllOf(HasSubstr("goes on with what it was started with"),
+  EXPECT_THAT(messages_, Contains(AllOf(HasSubstr("continues with what it was started with"),
                                         HasSubstr("optimizer.lr=0.2"), Not(HasSubstr("steps=")))));
 }
 
@@ -229,9 +229,10 @@ TEST_F(ResumedStart, EditsOfTheFileAreTakenAndNamed) {
   write_file(folder_ / "train.toml", text);
   EXPECT_EQ(train({.resume = true}).steps, 6u);
   EXPECT_THAT(messages_, Contains(HasSubstr("optimizer.lr: 0.05, now 0.02")));
-  EXPECT_THAT(messages_,
-              Contains(AllOf(HasSubstr("has log.every = \"9 steps\" now, and the run goes on with "
-                                       "log.every=1 steps"))));
+  EXPECT_THAT(
+      messages_,
+      Contains(AllOf(HasSubstr("has log.every = \"9 steps\" now, and the run continues with "
+                               "log.every=1 steps"))));
 }
 
 TEST_F(ResumedStart, ARecordThatIsDamagedMissingOrOfAnotherFormatIsNamed) {

@@ -105,17 +105,17 @@ TEST(SessionKeysTest, ValuesThatOnlyRunsHaveAreRefused) {
     return error_of([&] { with(settings); });
   };
   EXPECT_THAT(refusal({"optimizer.schedule={ kind = \"constant\", warmup = \"1 epoch\" }"}),
-              HasSubstr("optimizer.schedule.warmup: a Session counts steps alone"));
+              HasSubstr("optimizer.schedule.warmup: a Session counts only steps"));
   EXPECT_THAT(refusal({"optimizer.schedule={ kind = \"step\", step_size = \"2 epochs\" }"}),
-              HasSubstr("optimizer.schedule.step_size: a Session counts steps alone"));
+              HasSubstr("optimizer.schedule.step_size: a Session counts only steps"));
   EXPECT_THAT(
       refusal({"optimizer.schedule=[{ kind = \"constant\", length = \"1 epoch\" }, { kind = "
                "\"constant\" }]"}),
-      HasSubstr("optimizer.schedule.parts.0.length: a Session counts steps alone"));
+      HasSubstr("optimizer.schedule.parts.0.length: a Session counts only steps"));
   EXPECT_THAT(refusal({"optimizer.swa={ start = \"2 steps\" }"}),
-              HasSubstr("optimizer.swa.every: a Session counts steps alone"));
+              HasSubstr("optimizer.swa.every: a Session counts only steps"));
   EXPECT_THAT(refusal({"parameters.freeze=[{ at = \"fc1\", until = \"1 epoch\" }]"}),
-              HasSubstr("parameters.freeze.until: a Session counts steps alone"));
+              HasSubstr("parameters.freeze.until: a Session counts only steps"));
   EXPECT_THAT(
       refusal({"parameters.shape=[{ at = \"fc1\", rows = \"vocabulary(ids)\" }]"}),
       HasSubstr("parameters.shape.rows: a Session has no vocabularies: expected a number of rows"));

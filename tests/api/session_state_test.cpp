@@ -323,7 +323,7 @@ TEST(SessionSettings, AllMistakesComeAtOnce) {
              "parameters.freeze=[{ at = \"fc1:*\", until = \"2 epochs\" }]", "seed=-1"});
   });
   for (const char* part : {"/nowhere/model.onnx", "optimizer.kind", "epochs", "data.kind",
-                           "optimizer.lrr", "counts steps alone", "seed"})
+                           "optimizer.lrr", "counts only steps", "seed"})
     EXPECT_THAT(text, HasSubstr(part));
 }
 

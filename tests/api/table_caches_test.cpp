@@ -195,14 +195,14 @@ TEST(TableCachesTest, SaysWhatTheDataLacks) {
     EXPECT_EQ(chosen[0].rows, nullptr);
     return chosen[0].off;
   };
-  EXPECT_THAT(off([] { return nullptr; }, {.bytes = 100}), HasSubstr("no data tells"));
+  EXPECT_THAT(off([] { return nullptr; }, {.bytes = 100}), HasSubstr("no data shows"));
   EXPECT_THAT(off([]() -> std::shared_ptr<const DataSource> { throw std::runtime_error("?"); },
                   {.bytes = 100}),
               HasSubstr("cannot be read"));
   EXPECT_THAT(off([] { return nullptr; }, {.part = 0.01}), HasSubstr("1% holds no row"));
   const auto other = make_array_source(
       {{"words", HostTensor::from<std::int64_t>({4, 2}, std::vector<std::int64_t>(8))}});
-  EXPECT_THAT(off([&] { return other; }, {.bytes = 100}), HasSubstr("from the data's fields"));
+  EXPECT_THAT(off([&] { return other; }, {.bytes = 100}), HasSubstr("more than the data's fields"));
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ TEST_F(ApiTrainerTest, ConfigurationMistakesComeTogether) {
   resume.resume = true;
   const std::string run = folder_ / "run";
   EXPECT_THAT(error_of([&] { Trainer(config, resume); }),
-              HasSubstr(run + ": there is no such run to resume (leave --resume away"));
+              HasSubstr(run + ": there is no such run to resume (leave --resume out"));
   fs::create_directory(run);
   EXPECT_THAT(error_of([&] { Trainer(config, resume); }),
               HasSubstr(run + ": this is no run to resume: it has no checkpoints"));

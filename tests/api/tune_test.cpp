@@ -73,7 +73,7 @@ TEST(SearchSpace, RangesThatAreNoneAreRefused) {
         << range;
   EXPECT_THAT(space_error("batch_size=uniform(1.5,4)"), HasSubstr("whole numbers"));
   EXPECT_THAT(space_error("optimizer.kind=uniform(1,4)"), HasSubstr("takes no numbers"));
-  EXPECT_THAT(space_error("optimizer.lr=0.1"), HasSubstr("stands with the keys"));
+  EXPECT_THAT(space_error("optimizer.lr=0.1"), HasSubstr("a single value is given among the keys"));
   EXPECT_THAT(space_error("optimizer.lr"), HasSubstr("not a key"));
   EXPECT_THAT(space_error("=log(1,2)"), HasSubstr("not a key"));
   EXPECT_THAT(space_error("optimizer.kind=[sgd,,adam]"), HasSubstr("empty value"));
@@ -84,7 +84,7 @@ TEST(SearchSpace, RangesThatAreNoneAreRefused) {
   EXPECT_THAT(error_of([] {
                 SearchSpace({"optimizer.lr=log(1,2)", "optimizer.lr=[1]", "seed=uniform(3,1)"});
               }),
-              AllOf(HasSubstr("varies twice"), HasSubstr("empty range")));  // both at once
+              AllOf(HasSubstr("is given twice"), HasSubstr("empty range")));  // both at once
 }
 
 class TuneTest : public ::testing::Test {

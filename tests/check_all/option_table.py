@@ -167,7 +167,7 @@ NOT_SPLIT = r"optimizer\.(ema|swa|lookahead)\.at: no average.*parameters\.storag
 WHOLE_ROWS = r"table:weight: .*needs an optimizer that updates rows"
 NOT_TRAINED = r"optimizer\.(ema|swa|lookahead)\.at: .* matches no parameter that is trained"
 REFUSED = {
-    ("micro_batch", "batch_size of a list"): r"batch_size: .*leave micro_batch away",
+    ("micro_batch", "batch_size of a list"): r"batch_size: .*leave micro_batch out",
     ("freeze the table", "averages of some"): NOT_TRAINED,
     ("lora", "averages of some"): NOT_TRAINED,
     ("lora and train", "averages of some"): NOT_TRAINED,

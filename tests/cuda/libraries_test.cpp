@@ -137,7 +137,7 @@ TEST_F(Opening, APartBesideTheLibraryComesFirst) {
   add_numbered("a", 1);
   const std::string a = add("a");
   const cuda::SharedLibrary library = cuda::open_library("libnumber.so.1", {{a}, false, {}});
-  EXPECT_EQ(cuda::open_part("libm.so.6", library), "") << "not beside it";
+  EXPECT_EQ(cuda::open_part("libm.so.6", library), "") << "not in the same folder";
   std::ofstream(a + "/libm.so.6") << "no library";
   EXPECT_THAT(cuda::open_part("libm.so.6", library),
               StartsWith("its part libm.so.6 cannot be opened: " + a + "/libm.so.6: "));

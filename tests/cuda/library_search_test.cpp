@@ -130,7 +130,7 @@ TEST_F(LibrarySearch, ACudnnWithoutItsPartBesideItIsPassedOver) {
   ASSERT_NE(libraries->cudnn(), nullptr);
   EXPECT_THAT(loaded(), ElementsAre("b"));
   EXPECT_THAT(report_of("cuDNN", *libraries).passed_over,
-              ElementsAre(EndsWith("is not beside it")));
+              ElementsAre(EndsWith("is not in the same folder")));
 }
 
 // A library under the short name, without a package: its version is known only after it is loaded,

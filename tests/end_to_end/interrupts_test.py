@@ -98,7 +98,7 @@ def check_in_a_long_step(program, folder):
         assert training.read_until("training ", 60), training.text
         time.sleep(0.5)
         training.process.send_signal(signal.SIGINT)
-        assert training.read_until("interrupted: what is under way is finished first", PATIENCE), training.text
+        assert training.read_until("interrupted: the current work is finished first", PATIENCE), training.text
         training.process.send_signal(signal.SIGINT)
         assert training.ends(PATIENCE) == -signal.SIGINT, training.text
     assert not list((folder / "late" / "checkpoints").glob("step-*"))

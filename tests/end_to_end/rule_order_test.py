@@ -26,7 +26,7 @@ OTHER_HEAD = 'from = "weights.safetensors", at = "{at}", unexpected = "ignore", 
 
 # list: which rule counts, where that is written, the two rules, other keys, the narrow and the wide selector
 RULES = {
-    "parameters.freeze": (LAST, (KEYS, "the last rule that covers a parameter decides alone"), 'at = "{at}"', 'at = "{at}", until = "2 steps"', ()),
+    "parameters.freeze": (LAST, (KEYS, "only the last rule that covers a parameter decides"), 'at = "{at}"', 'at = "{at}", until = "2 steps"', ()),
     "parameters.load": (LAST, IN_ONE_LIST, OTHER_HEAD, OTHER_HEAD.replace("weights", "others"), ()),
     "parameters.init": (LAST, IN_ONE_LIST, 'at = "{at}", kind = "constant", value = 0.1', 'at = "{at}", kind = "constant", value = 0.2', ()),
     "parameters.head": (REFUSED, (KEYS, "two rules for one layer are refused"), 'at = "{at}", classes = 5', 'at = "{at}", classes = 4', ()),

@@ -116,7 +116,9 @@ TEST(Tables, ThatTheHostHasNoRangeForAreNamed) {
       text = error.what();
     }
   }
-  EXPECT_THAT(text, HasSubstr("deep.weight: the host has no memory for a table of so many rows"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("deep.weight: the host does not have enough memory for a table of this many rows"));
   EXPECT_THAT(text, HasSubstr("float32[8589934592, 4], 137438953472 bytes ("));
   EXPECT_THAT(text, HasSubstr("bytes of addresses in all, to which the process is limited"));
   EXPECT_THAT(text, HasSubstr("(raise the limit (ulimit -v), or lower its rows in "

@@ -121,18 +121,18 @@ TEST_F(Launch, RestartsResumeTheRunThatWasKilledOrFailed) {
 TEST_F(Launch, ARunThatEndsEarlySaysHowItGoesOn) {
   const std::string run = folder_ / "a b-0001";
   put_mpirun("137", open_mpi, "echo 'run " + run + "' >>$TANDEM_LAUNCH_NOTE");
-  EXPECT_THAT(launch("-n 3 -- train a.toml epochs=2").text, Not(HasSubstr("go on with")));
+  EXPECT_THAT(launch("-n 3 -- train a.toml epochs=2").text, Not(HasSubstr("continue with")));
   std::filesystem::remove(folder_ / "calls");
   std::filesystem::create_directories(run + "/checkpoints/step-00000009");
   const std::string before = program + " launch -n 3 -- train";
   EXPECT_THAT(launch("-n 3 -- train a.toml epochs=2").text,
-              HasSubstr("tandem launch: go on with: " + before + " --resume --run-dir '" + run +
+              HasSubstr("tandem launch: continue with: " + before + " --resume --run-dir '" + run +
                         "' a.toml epochs=2\n"));
   std::filesystem::remove(folder_ / "calls");
   EXPECT_THAT(launch("-n 3 -- train a.toml --run-dir b --resume").text,
-              HasSubstr("go on with: " + before + " a.toml --run-dir b --resume\n"));
+              HasSubstr("continue with: " + before + " a.toml --run-dir b --resume\n"));
   std::filesystem::remove(folder_ / "calls");
-  EXPECT_THAT(launch("-n 3 -- eval a").text, Not(HasSubstr("go on with")));
+  EXPECT_THAT(launch("-n 3 -- eval a").text, Not(HasSubstr("continue with")));
 }
 
 TEST_F(Launch, RestartsKeepADirectoryThatIsNamed) {
@@ -210,7 +210,7 @@ TEST_F(Launch, WhatCannotBe) {
   put_mpirun("0");
   const std::map<std::string, std::string> refused{
       {"-n 2 -- inspect a.onnx", "no command that works as several processes: got inspect"},
-      {"-n 2 --least 1 -- train a.toml", "--least: nothing starts again"},
+      {"-n 2 --least 1 -- train a.toml", "--least: nothing is restarted"},
       {"-n 2", "there is no command"},
       {"-n 0 -- train a.toml", "0"},
       {"-- train a.toml", "--ranks is required"}};
@@ -227,14 +227,14 @@ TEST_F(Launch, WhatCannotBe) {
   const Ended nested =
       run("PMI_RANK=1 PMI_SIZE=2 PATH=" + std::string(folder_ / ""), "launch -n 2 -- train a.toml");
   EXPECT_EQ(nested.code, 2);
-  EXPECT_THAT(nested.text, HasSubstr("tandem launch works as one process: got rank 1 of 2"));
+  EXPECT_THAT(nested.text, HasSubstr("tandem launch works only as one process: got rank 1 of 2"));
 }
 
 TEST(StartedAsRanks, CommandsOfOneProcessRefuse) {
   for (const char* command : {"config keys", "inspect a.onnx", "data check a.toml"}) {
     const Ended ended = run("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4", command);
     EXPECT_EQ(ended.code, 2) << command;
-    EXPECT_THAT(ended.text, AllOf(HasSubstr("works as one process: got rank 1 of 4"),
+    EXPECT_THAT(ended.text, AllOf(HasSubstr("works only as one process: got rank 1 of 4"),
                                   HasSubstr("start it without mpirun")));
   }
   EXPECT_EQ(run("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1", "--version").code, 0);

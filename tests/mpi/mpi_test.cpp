@@ -100,7 +100,7 @@ TEST_F(Mpi, AKilledRankIsNamedByAllOthersSoon) {
     const Ran ran = run_ranks(3, "killed " + std::to_string(whom), alone);
     EXPECT_LT(ran.seconds, 10);
     ASSERT_THAT(ran.lines, SizeIs(2));
-    EXPECT_THAT(ran.lines, Each(AllOf(HasSubstr("the run cannot go on"),
+    EXPECT_THAT(ran.lines, Each(AllOf(HasSubstr("the run cannot continue"),
                                       HasSubstr("rank " + std::to_string(whom) + " (127.0.0.1:"),
                                       HasSubstr("has died"))));
   }

@@ -230,7 +230,7 @@ TEST(LambUpdate, RefusesRowsAndSettingsByName) {
   EXPECT_TRUE(has(message("LambUpdate", {{"beta2", 1.0}}), "beta2 is out of range"));
   EXPECT_TRUE(has(message("LambUpdate", {{"trust_clip", -1.0}}), "trust_clip"));
   const std::string rows = message("RowsUpdate", {{"op", std::string("LambUpdate")}});
-  EXPECT_TRUE(has(rows, "cannot update rows alone")) << rows;
+  EXPECT_TRUE(has(rows, "cannot update single rows")) << rows;
   EXPECT_TRUE(has(rows, "LambUpdate")) << rows;
 }
 

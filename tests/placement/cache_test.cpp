@@ -163,7 +163,7 @@ TEST(Cache, NobodyIsAskedWhereThereCanBeNone) {
             "embed:weight has no cache: what is looked up is read on more than one device");
   EXPECT_EQ(
       note(host_table + "{ at = \"tied.**\", run = \"cpu\" },\n" + cache, lookup_to_cache(true)),
-      "embed:weight has no cache: lookups of rows are not all that reads it");
+      "embed:weight has no cache: not only lookups of rows read it");
   EXPECT_EQ(note(host_table + cache, lookup_to_cache(), "embed.Gather"),
             "embed:weight has no cache: no kernel is listed");
   EXPECT_EQ(note(host_table + cache, lookup_to_cache(), "optimizer.embed.weight"),
@@ -172,13 +172,13 @@ TEST(Cache, NobodyIsAskedWhereThereCanBeNone) {
 
 TEST(Cache, WhatTheDataDoesNotTellIsNoted) {
   AskedCaches asked;
-  asked.off = "no data tells which of its rows are looked up";
+  asked.off = "no data shows which of its rows are looked up";
   const ResolvedPolicy policy = resolved(host_table + cache_of("1KiB"), asked);
   EXPECT_EQ(policy.find_parameter("embed.weight")->cached.rows, nullptr);
   ASSERT_EQ(policy.notes.size(), 1u);
   EXPECT_EQ(policy.notes[0].line, 5);
   EXPECT_EQ(policy.notes[0].column, 28);
-  EXPECT_THAT(policy.notes[0].message, HasSubstr("no data tells"));
+  EXPECT_THAT(policy.notes[0].message, HasSubstr("no data shows"));
   AskedCaches nobody{.answers = false};
   EXPECT_THAT(resolved(host_table + cache_of("1KiB"), nobody).notes, IsEmpty());
 }

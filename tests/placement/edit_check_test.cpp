@@ -57,10 +57,11 @@ TEST(EditCheck, NamesAllAttributesThatNothingCanHave) {
   const std::vector<std::string> weight = refused(
       {.at = "layers.1:weight", .set = {{"acts", "offload"}, {"state", "cpu"}, {"ship", "rows"}}});
   ASSERT_EQ(weight.size(), 2u);
-  EXPECT_THAT(weight[0], HasSubstr("`acts` is of operators, and this rule matches none: expected "
-                                   "one of on, param, state, lookahead, shard, got acts, for 1 "
-                                   "parameter"));
-  EXPECT_THAT(weight[1], HasSubstr("`ship` is of tables that lookups alone read"));
+  EXPECT_THAT(weight[0],
+              HasSubstr("`acts` applies to operators, and this rule matches none: expected "
+                        "one of on, param, state, lookahead, shard, got acts, for 1 "
+                        "parameter"));
+  EXPECT_THAT(weight[1], HasSubstr("`ship` applies to tables that only lookups read"));
   EXPECT_EQ(refused({.at = "norm.running_mean", .set = {{"state", "cpu"}}}).size(), 1u);
 }
 

@@ -96,10 +96,11 @@ TEST(Shard, ATableThatIsNoMatrixHasNoColumns) {
 }
 
 TEST(Shard, WhatHasNeitherRowsNorColumnsToShareOut) {
-  EXPECT_EQ(only_error(rules("{ at = \"layers.0:bias\", shard = \"rows\" },\n")),
-            "3:33 ranks cannot share out the rows of this parameter: it is no matrix (let the "
-            "selector leave it out, or add { at = \"layers.0:bias\", shard = \"state\" } behind "
-            "it)");
+  EXPECT_EQ(
+      only_error(rules("{ at = \"layers.0:bias\", shard = \"rows\" },\n")),
+      "3:33 the rows of this parameter cannot be sharded over the ranks: it is no matrix (let the "
+      "selector leave it out, or add { at = \"layers.0:bias\", shard = \"state\" } after "
+      "it)");
   EXPECT_THAT(only_error(rules("{ at = \"embed:weight\", shard = \"rows\", cache = \"1KiB\" },\n")),
               HasSubstr("a table of which a device caches rows"));
 }
@@ -117,9 +118,9 @@ TEST(Shard, WholeTablesAndGradients) {
   EXPECT_EQ(explain(policy, "embed:weight").attributes.back().value, "table");
   EXPECT_EQ(explain(policy, "head:weight").attributes.back().value, "state+gradient");
   EXPECT_EQ(only_error(rules("{ at = \"head:weight\", shard = \"table\" },\n")),
-            "3:31 ranks cannot share out this parameter as a whole table: it is no table that "
-            "lookups by ids alone read (let the selector leave it out, or add { at = "
-            "\"head:weight\", shard = \"state\" } behind it)");
+            "3:31 this parameter cannot be on one rank as a whole table: it is no table that only "
+            "lookups by ids read (let the selector leave it out, or add { at = \"head:weight\", "
+            "shard = \"state\" } after it)");
   EXPECT_THAT(
       only_error(rules("{ at = \"embed:weight\", shard = \"table\", cache = \"1KiB\" },\n")),
       HasSubstr("a table of which a device caches rows"));
@@ -249,7 +250,7 @@ TEST(Shard, WhatIsNotTrainedHasNoStates) {
     ASSERT_EQ(error.diagnostics().size(), 1u);
     EXPECT_EQ(error.diagnostics()[0].path, "head:weight");
     EXPECT_EQ(error.diagnostics()[0].message,
-              "there is no optimizer's state to share out: this is not trained");
+              "there is no optimizer's state to shard: this is not trained");
   }
 }
 

@@ -150,11 +150,12 @@ TEST(Ship, ARuleThatShipsNothingIsWarnedOf) {
     for (const Diagnostic& d : resolved_of(16, rules, asked).warnings) text += to_string(d) + "\n";
     return text;
   };
-  EXPECT_THAT(warnings("rules = [\n{ at = \"**\", on = \"gpu\" },\n"
-                       "{ at = \"embed.**\", ship = \"rows\" },\n"),
-              AllOf(HasSubstr("policy.toml:4:"),
-                    HasSubstr("embed.**: ship does nothing for 1 parameter: it is of tables on cpu "
-                              "whose lookups an accelerator reads")));
+  EXPECT_THAT(
+      warnings("rules = [\n{ at = \"**\", on = \"gpu\" },\n"
+               "{ at = \"embed.**\", ship = \"rows\" },\n"),
+      AllOf(HasSubstr("policy.toml:4:"),
+            HasSubstr("embed.**: ship does nothing for 1 parameter: it applies to tables on cpu "
+                      "whose lookups an accelerator reads")));
   EXPECT_THAT(warnings(embed_on_host + "{ at = \"head.**\", ship = \"rows\" },\n"),
               HasSubstr("head.**: ship does nothing for"));
   // One parameter to which the rule applies is enough.

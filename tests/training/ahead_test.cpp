@@ -211,7 +211,7 @@ TEST_F(AheadTest, AStepThatTheLossScaleLeftOutIsSavedWithTheOneBehindIt) {
                                  HasSubstr("memory:13: data.fields.x: an infinity in the data")));
   EXPECT_THAT(ended.kept, ElementsAre("step-00000003"));
   EXPECT_THAT(ended.run.messages,
-              Contains(HasSubstr("step 3 is saved: --resume goes on behind it")));
+              Contains(HasSubstr("step 3 is saved: --resume continues after it")));
   const Ended host = train(keys, true);
   EXPECT_THAT(host.kept, ElementsAre("step-00000002"));
 }

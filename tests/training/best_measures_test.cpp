@@ -57,7 +57,7 @@ TEST_F(BestMeasuresTest, AreTheKeysThatDecide) {
 TEST_F(BestMeasuresTest, AnotherWeightOfTheLossStartsBestAnew) {
   const Keys keys{"eval.metrics=[\"loss\"]", "eval.best=loss"};
   const auto anew =
-      Contains("what eval.best (loss) measures changed: best and eval.patience start anew");
+      Contains("what eval.best (loss) measures changed: best and eval.patience start again");
   EXPECT_THAT(resumed(keys, {"loss.terms.0.weight=0.1"}, {"loss.terms.0.weight=1.0"}), anew);
   EXPECT_THAT(resumed(keys, {"loss.terms.0.weight=0.1"}, {"loss.terms.0.weight=0.1"}), Not(anew));
 }

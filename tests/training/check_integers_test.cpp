@@ -109,10 +109,10 @@ TEST(OutOfRange, TheIdOfNoRowIsThatOfTheLookup) {
   };
   EXPECT_THAT(refusal(DType::int32, lookups(DType::int32, {{5, {DType::int64}}})),
               AllOf(HasSubstr("train.toml:10"), HasSubstr("data.fields.ids"),
-                    HasSubstr("no id of this field names no row"),
+                    HasSubstr("out_of_range is not possible here"),
                     HasSubstr("expected int64 ids, as embedding5 takes them, got int32")));
   EXPECT_THAT(refusal(DType::int64, lookups(DType::int64, {{5, {DType::int32, DType::int64}}})),
-              HasSubstr("names no row"));
+              HasSubstr("out_of_range is not possible here"));
   EXPECT_THAT(refusal(DType::int64, lookups(DType::int64, {{5, {}}, {6, {DType::int32}}})),
               HasSubstr("expected int32 ids, as embedding6 takes them, got int64"));
   EXPECT_THAT(refusal(DType::int16, lookups(DType::int64, {{5, {}}})), HasSubstr("got int16"));

@@ -130,7 +130,7 @@ TEST_F(CheckpointTables, AManifestThatLeavesRowsOutIsNoticed) {
   };
   const std::string first = "model.table2-00001-of-00002.safetensors",
                     last = "model.table2-00002-of-00002.safetensors";
-  EXPECT_THAT(error_without({last}), HasSubstr("rows are missing behind it: expected 90000 rows"));
+  EXPECT_THAT(error_without({last}), HasSubstr("rows are missing after it: expected 90000 rows"));
   EXPECT_THAT(error_without({first}), HasSubstr("does not list the rows of \"wide.weight\""));
   EXPECT_THAT(error_without({first, last}), HasSubstr("does not list the rows of \"wide.weight\""));
   EXPECT_EQ(error_without({}), "no error");

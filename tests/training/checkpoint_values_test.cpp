@@ -116,19 +116,24 @@ TEST_F(CheckpointValues, NumbersThatNoRunHasWrittenSetItAside) {
       {"/data/sample", 0.5, "state.json: data.sample: "},
       {"/step", -1, "state.json: step: "},
       {"/step", top, "state.json: step: "},
-      {"/step", 4, "data.sample: not where the batches of the run lead: expected 8, got 16"},
+      {"/step", 4,
+       "data.sample: not the position after the batches of the run: expected 8, got 16"},
       {"/step", "5", "got \"5\""},
-      {"/samples", 4, "samples: not the samples of so many steps: expected at least 17, got 4"},
+      {"/samples", 4,
+       "samples: not a possible number of samples after this many steps: expected at least 17, got "
+       "4"},
       {"/samples", 39, "samples: not the samples of the run's batches: expected 38, got 39"},
-      {"/data/sample", 15, "data.sample: not where the batches of the run lead: expected 16"},
-      {"/data/epoch", 0, "data.epoch: not where the batches of the run lead: expected 1, got 0"},
+      {"/data/sample", 15,
+       "data.sample: not the position after the batches of the run: expected 16"},
+      {"/data/epoch", 0,
+       "data.epoch: not the position after the batches of the run: expected 1, got 0"},
       {"/batch_size", 9, "batches: ends with another batch_size: expected 9"},
       {"/batches/0/batch_size", 7, "batches: ends with another batch_size: expected 8"},
       {"/batches/0/samples", 23, "samples: not the samples of the run's batches: expected 39"},
       {"/batches/0/samples", 0, "state.json: batches[0].samples: "},
-      {"/batches/0/drop_last", true, "not where the batches of the run lead"},
+      {"/batches/0/drop_last", true, "not the position after the batches of the run"},
       {"/batches/0/from_step", 1, "batches[0].from_step: "},
-      {"/batches", OrderedJson::array(), "batches: a run has batches of some size"},
+      {"/batches", OrderedJson::array(), "batches: the batch size of the run is missing"},
       {"/evaluated", 6, "state.json: evaluated: "},
       {"/samples", ~std::uint64_t{0}, "state.json: samples: "},
       {"/seed", -1, "state.json: seed: "},
@@ -207,7 +212,7 @@ TEST_F(CheckpointValues, APlaceBehindTheDataIsRefusedAndStays) {
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::usage);
       EXPECT_THAT(error.what(),
-                  AllOf(HasSubstr("data.sample: the run stopped behind the last sample"),
+                  AllOf(HasSubstr("data.sample: the run stopped after the last sample"),
                         HasSubstr("expected a sample below 22, got " + std::to_string(sample))));
     }
     EXPECT_EQ(content_of(run_dir), before);
@@ -232,9 +237,9 @@ TEST_F(CheckpointValues, ValuesThatConfigurationOrLogContradictAreRefusedAndStay
   const std::vector<std::tuple<const char*, OrderedJson, const char*>> cases{
       {"/best/value", best / 2, "best.value: metrics.jsonl has another loss at step "},
       {"/best/value", best + 1e-9, "best.value: metrics.jsonl has another loss at step "},
-      {"/best/better", "larger", "best.better: not what is better of loss"},
-      {"/thawed/fc1 until 2 steps", false, "thawed.fc1 until 2 steps: not so after 5 steps"},
-      {"/thawed/fc1 until 9 steps", true, "thawed.fc1 until 9 steps: not so after 5 steps"},
+      {"/best/better", "larger", "best.better: not the better direction of loss"},
+      {"/thawed/fc1 until 2 steps", false, "thawed.fc1 until 2 steps: not possible after 5 steps"},
+      {"/thawed/fc1 until 9 steps", true, "thawed.fc1 until 9 steps: not possible after 5 steps"},
   };
   for (const auto& [place, value, reason] : cases) {
     std::vector<std::string> keys = keys_;

@@ -150,7 +150,7 @@ TEST_F(Distillation, MistakesOfTheSectionAreNamed) {
       mistake({"loss.terms=[{kind='distillation', logits='logits', teacher_logits='teacher.y'}]"}),
       HasSubstr("there is no teacher"));
   EXPECT_THAT(mistake({"loss.terms=[]", "distillation={teacher='t.onnx', at={logits='logits'}}"}),
-              HasSubstr("these terms stand beside others of the loss"));
+              HasSubstr("these terms are added to other terms of the loss"));
 }
 
 TEST_F(Distillation, ATrainedModelForgetsItsTeacher) {

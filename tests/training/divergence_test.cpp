@@ -74,10 +74,11 @@ class DivergenceTest : public testing::TrainingRun {
 TEST_F(DivergenceTest, AParameterEndsTheRunAtTheLoggedStep) {
   EXPECT_THAT(
       text_of_nan_after(5, {"steps=50", run_dir_, "checkpoint.every=\"2 steps\""}),
-      AllOf(HasSubstr("fc2.bias: a parameter or running statistic is not finite at step 5; it was "
-                      "finite at step 4: expected numbers, got nan"),
-            HasSubstr(lower_rate),
-            HasSubstr("the newest good checkpoint is step-00000004: --resume goes on from there")));
+      AllOf(
+          HasSubstr("fc2.bias: a parameter or running statistic is not finite at step 5; it was "
+                    "finite at step 4: expected numbers, got nan"),
+          HasSubstr(lower_rate),
+          HasSubstr("the newest good checkpoint is step-00000004: --resume continues from there")));
   EXPECT_EQ(kept().back(), "step-00000004");
 }
 
@@ -125,7 +126,7 @@ TEST_F(DivergenceTest, NaNInTheDataIsRefusedWithItsRows) {
   for (std::int64_t i = 0; i < 60; ++i) many.push_back(i);
   train_ = data_with(std::nanf(""), many, 64);
   EXPECT_EQ(error_of({}).diagnostics().size(), 50u);
-  EXPECT_THAT(error_of({}).what(), HasSubstr("nan in the data (and in 59 samples more)"));
+  EXPECT_THAT(error_of({}).what(), HasSubstr("nan in the data (and in 59 more samples)"));
   train_ = testing::small_data(22, 3);
   eval_ = data_with(std::nanf(""), {2}, 5);
   EXPECT_THAT(error_of({}).what(), HasSubstr("memory:3: data.fields.x: nan in the data"));
@@ -212,8 +213,9 @@ TEST_F(DivergenceTest, NaNThatTheModelTakesOutIsNoted) {
   hooks.on_message = [&](const std::string& text) { messages.push_back(text); };
   Training training(testing::small_config(folder_.path()), parts, {train_, nullptr},
                     hooks.observer());
-  EXPECT_THAT(messages, Contains(HasSubstr("note: memory:5: data.fields.x: nan in the data (and in "
-                                           "1 samples more)")));
+  EXPECT_THAT(messages,
+              Contains(HasSubstr(
+                  "note: memory:5: data.fields.x: nan in the data (and in 1 more samples)")));
   EXPECT_EQ(training.run("", {}).steps, 6u);
 }
 

@@ -262,7 +262,7 @@ TEST(OwnLossTest, AMeanOverWhatAPassCountsIsRefusedWithTheReason) {
                 HasSubstr("micro_batch: the model's own loss \"cost\" cannot be split"));
     EXPECT_THAT(error.what(), HasSubstr("divided by what one micro-batch counts"));
     EXPECT_THAT(error.what(), HasSubstr("got Div at criterion.Div"));
-    EXPECT_THAT(error.what(), HasSubstr("leave micro_batch away"));
+    EXPECT_THAT(error.what(), HasSubstr("leave micro_batch out"));
   }
 }
 

@@ -187,8 +187,9 @@ TEST_F(ResumeChangedTest, AnotherMetricStartsBestAndPatienceAnew) {
   const Trained same = run(with(by_accuracy, {"steps=5"}), 0, run_dir);
   EXPECT_THAT(same.messages, Not(Contains(HasSubstr("eval.best changed"))));
   const Trained other = run(with(by_loss, {"steps=100"}), 0, run_dir);
-  EXPECT_THAT(other.messages, Contains("eval.best changed from accuracy to loss: best and "
-                                       "eval.patience start anew"));
+  EXPECT_THAT(
+      other.messages,
+      Contains("eval.best changed from accuracy to loss: best and eval.patience start again"));
   EXPECT_EQ(other.result.steps, 12u);  // the best at 6, then three that are not better
   EXPECT_THAT(testing::lines_of(checkpoints + "best"), ElementsAre("step-00000006"));
   const Json summary = json_of(run_dir + "/summary.json");
@@ -218,7 +219,7 @@ TEST_F(ResumeChangedTest, ARunThatStoppedEarlyIsAtItsEnd) {
     const Trained again = run(with(keys, {steps, "eval.patience=1"}), 0, run_dir);
     EXPECT_THAT(again.messages,
                 Contains("nothing left to do: loss has not improved for 1 evaluations, at step 4; "
-                         "it goes on with a larger eval.patience, 0 or another eval.best"));
+                         "it continues with a larger eval.patience, 0 or another eval.best"));
     EXPECT_EQ(again.result.steps, 4u);
     EXPECT_FALSE(again.result.interrupted);
     EXPECT_EQ(testing::metrics_of(run_dir), metrics);

@@ -151,9 +151,10 @@ TEST_F(ResumeTest, ARunAtItsEndHasNothingLeftToDo) {
   const Trained first = run({"steps=6"});
   const auto metrics = metrics_of(first.result.run_dir);
   const Trained again = run({"steps=3"}, 0, first.result.run_dir);
-  EXPECT_THAT(again.messages,
-              ::testing::Contains("nothing left to do: the run is at step 6 of 3; it goes on with "
-                                  "more steps or epochs"));
+  EXPECT_THAT(
+      again.messages,
+      ::testing::Contains("nothing left to do: the run is at step 6 of 3; it continues with "
+                          "more steps or epochs"));
   EXPECT_EQ(again.result.steps, 6u);
   EXPECT_EQ(again.result.loss, first.result.loss);
   EXPECT_EQ(metrics_of(first.result.run_dir), metrics);

@@ -80,7 +80,7 @@ TEST_F(RunDirectoryTest, ARunThatCannotBeWrittenSaysWhatToDo) {
   });
   EXPECT_EQ(testing::error_text([&] { RunDirectory::resume(path, 1).begin(); }),
             path +
-                "/summary.json: cannot do it (a run goes on in its own directory: make it and "
+                "/summary.json: cannot do it (a run continues in its own directory: make it and "
                 "its files writable)");
   EXPECT_EQ(testing::error_text([&] { numbered(); }),
             runs() + "/digits-0002: cannot do it (name another folder with --run-dir or run_dir)");

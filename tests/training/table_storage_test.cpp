@@ -188,7 +188,7 @@ TEST_F(TableStorageTest, LimitsAndNormsOfGradients) {
   EXPECT_EQ(made.graph.find_output("norm.update.table:weight"), nullptr);
   EXPECT_NE(made.graph.find_output("norm.update.fc:weight"), nullptr);
   EXPECT_THAT(made.notes,
-              ::testing::Contains(AllOf(HasSubstr("table:weight has norm.gradient alone"),
+              ::testing::Contains(AllOf(HasSubstr("table:weight has only norm.gradient"),
                                         HasSubstr("parameters.storage"))));
 }
 

@@ -79,12 +79,16 @@ std::string page_of(const ReportInput& input) {
         section.id, section.title, content);
   }
   return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta "
-      "http-equiv=\"Content-Security-Policy\" content=\"{}\">\n<meta name=\"viewport\" "
-      "content=\"width=device-width, "
-      "initial-scale=1\">\n{}\n<title>{}</title>\n<style>{}</style></head>\n"
-      "<body><header><h1>{}</h1><nav aria-label=\"Sections\">{}</nav></header>\n<main>{}</main>\n"
-      "<footer>Made by tandem {} from metrics.jsonl and the files beside it.</footer>\n"
+      "<!DOCTYPE html>\n"
+      "<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "{}\n"
+      "<title>{}</title>\n"
+      "<style>{}</style></head>\n"
+      "<body><header><h1>{}</h1><nav aria-label=\"Sections\">{}</nav></header>\n"
+      "<main>{}</main>\n"
+      "<footer>Made by tandem {} from metrics.jsonl and the other files in its folder.</footer>\n"
       "<script>{}</script></body></html>\n",
       content_policy(), report_mark, html(title), page_style, html(title), links, sections,
       html(version()), page_script);

@@ -82,7 +82,7 @@ class SpaceReader {
     text_ = text;
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0 || text.size() > longest_text)
-      return refuse("not a key with what it may be", "KEY=log(a,b), uniform(a,b) or [a,b,c]");
+      return refuse("not a key with its possible values", "KEY=log(a,b), uniform(a,b) or [a,b,c]");
     SearchedKey key{.key = std::string(trimmed(std::string_view(text).substr(0, equals)))};
     const std::string value(trimmed(std::string_view(text).substr(equals + 1)));
     const KeyInfo* info = known(key.key);
@@ -97,8 +97,9 @@ class SpaceReader {
       return read_range(std::move(key), *info, value.substr(8, value.size() - 9));
     }
     if (value.starts_with("[") && value.ends_with("]")) return read_choices(std::move(key), value);
-    return refuse("nothing that a key can be drawn from", "log(a,b), uniform(a,b) or [a,b,c]",
-                  "one value alone stands with the keys: " + text);
+    return refuse("not a set of values that a key can be drawn from",
+                  "log(a,b), uniform(a,b) or [a,b,c]",
+                  "a single value is given among the keys: " + text);
   }
 
  private:
@@ -139,7 +140,7 @@ class SpaceReader {
                     "uniform(a,b) takes others");
     if (key.is_whole && (std::trunc(*low) != *low || std::trunc(*high) != *high ||
                          std::abs(*low) > 0x1p53 || std::abs(*high) > 0x1p53))
-      return refuse("this key takes whole numbers alone", "whole ends");
+      return refuse("this key takes only whole numbers", "whole numbers as ends");
     key.low = *low;
     key.high = *high;
     return key;
@@ -147,7 +148,7 @@ class SpaceReader {
 
   std::optional<SearchedKey> read_choices(SearchedKey key, const std::string& value) {
     const auto items = split_items(std::string_view(value).substr(1, value.size() - 2));
-    if (!items) return refuse("brackets or quotes that do not fit together", "[a,b,c]");
+    if (!items) return refuse("brackets or quotes that do not match", "[a,b,c]");
     key.choices = *items;
     if (key.choices.size() > 1 && key.choices.back().empty()) key.choices.pop_back();  // "[a, b, ]"
     for (const std::string& item : key.choices) {
@@ -156,7 +157,7 @@ class SpaceReader {
     if (key.choices.size() > most_choices)
       return refuse("too many values", fmt::format("at most {}", most_choices));
     std::set<std::string> different(key.choices.begin(), key.choices.end());
-    if (different.size() < key.choices.size()) return refuse("a value stands twice in the list");
+    if (different.size() < key.choices.size()) return refuse("a value is twice in the list");
     return key;
   }
 
@@ -202,7 +203,7 @@ SearchSpace::SearchSpace(const std::vector<std::string>& over) {
     std::optional<SearchedKey> key = reader.read(text);
     if (!key) continue;
     if (!seen.insert(key->key).second)
-      problems.push_back(over_problem(text, "this key varies twice"));
+      problems.push_back(over_problem(text, "this key is given twice"));
     else
       keys_.push_back(std::move(*key));
   }

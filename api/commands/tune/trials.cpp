@@ -55,7 +55,7 @@ TrialsJson search_json(const Search& search) {
                          .file = folder + "/" + trials_file,
                          .expected = here,
                          .got = now,
-                         .fix = "name another folder with --to, or go on with what it has"});
+                         .fix = "name another folder with --to, or continue with its settings"});
 }
 
 void expect_same_search(const std::string& folder, const JsonItem& root, const Search& search) {

@@ -107,7 +107,8 @@ void check_halving(const RunConfig& config, const TuneOptions& options, const Se
   if (options.halving == 0) return;
   std::vector<Diagnostic> problems;
   if (!config.steps && !config.epochs)
-    tune_problem(problems, "--halving", "max_time alone has no parts", "epochs or steps", "");
+    tune_problem(problems, "--halving", "a run that only has max_time cannot be divided into parts",
+                 "epochs or steps", "");
   for (const SearchedKey& key : space.keys()) {
     if (key.key == "steps" || key.key == "epochs")
       tune_problem(problems, "--over", "--halving sets the length of trials itself", "another key",

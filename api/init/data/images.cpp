@@ -94,7 +94,7 @@ void look_at_images(const SplitPaths& paths, DataFacts& facts) {
   facts.train = {{"", folders.train, {}}};
   if (!folders.eval.empty()) facts.eval = {{"", {folders.eval[0]}, {}}};
   for (std::size_t i = 1; i < folders.eval.size(); ++i)
-    facts.notes.push_back(folders.eval[i] + " is left alone");
+    facts.notes.push_back(folders.eval[i] + " is not used");
   std::vector<std::string> classes;
   std::vector<Diagnostic> errors;
   const ImageList list = list_images({}, {facts.train}, true, classes, errors);
@@ -126,7 +126,7 @@ void fit_images(const std::vector<InputFacts>& inputs, DataFacts& facts) {
     if (height == width) {
       // 256 for 224, as in torchvision's usual evaluation.
       facts.keys.push_back({"resize_short", std::to_string((height * 8 + 3) / 7),
-                            "the model's size, and an eighth of it around that is cut off", ""});
+                            "the model's size, plus a border of an eighth that is cut off", ""});
       facts.keys.push_back({"center_crop", std::to_string(height), "", ""});
     } else {
       facts.keys.push_back({"resize", fmt::format("[ {}, {} ]", height, width),

@@ -148,8 +148,8 @@ void settle(const std::string& name, std::int64_t lines, KeyFacts key, DataFacts
     if (shortest < longest) {
       array.is_ragged = true;
       array.lengths = std::move(key.lengths);
-      facts.notes.push_back(fmt::format("lists of \"{}\" have {} to {} values: filled up with 0",
-                                        name, shortest, longest));
+      facts.notes.push_back(fmt::format("lists of \"{}\" have {} to {} values: padded with 0", name,
+                                        shortest, longest));
     }
   }
   facts.arrays.push_back(std::move(array));

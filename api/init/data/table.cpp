@@ -342,9 +342,9 @@ void look_table(const SplitPaths& paths, DataFacts& facts, bool is_csv) {
   if (std::vector<std::string> missing = find_missing(looks, facts); !missing.empty()) {
     const std::string list = toml_list_of_strings(missing);
     facts.keys.push_back(
-        {"missing", list, "they stand among texts, and say that there is none", ""});
+        {"missing", list, "they occur among texts, and mean that there is none", ""});
     facts.notes.push_back("empty fields are also spelt " + list +
-                          ": data.missing, without which they are words like others");
+                          ": data.missing; without it they are words like others");
     opening.cells.missing = std::move(missing);
   }
   for (std::size_t i = 0; i < looks.size(); ++i)

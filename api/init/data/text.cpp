@@ -49,8 +49,8 @@ void fit_plain_text(const std::vector<InputFacts>& inputs, DataFacts& facts) {
     ids = rows > 0 ? std::min(own, rows) : own;
   }
   take_tokenizer(tokenizer,
-                 "no tokenizer.json lies next to the model or the data: name the model's, such as "
-                 "tokenizer = \"../folder/tokenizer.json\", or \"bytes\" or \"characters\" where "
+                 "there is no tokenizer.json next to the model or the data: name the model's, such "
+                 "as tokenizer = \"../folder/tokenizer.json\", or \"bytes\" or \"characters\" if "
                  "the model was made for these",
                  inputs, facts);
   for (ArrayFacts& array : facts.arrays) {

@@ -64,7 +64,7 @@ void look_at_tokens(const SplitPaths& paths, DataFacts& facts) {
   }
   facts.keys.push_back({"element",
                         kind.element == TokenElement::uint16 ? "\"uint16\"" : "\"uint32\"",
-                        "as the ids of the first file look", ""});
+                        "judged by the ids of the first file", ""});
   if (kind.header_bytes > 0)
     facts.keys.push_back({"header_bytes", std::to_string(kind.header_bytes), "llm.c's header", ""});
 }
@@ -95,10 +95,11 @@ void fit_windows(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   }
   facts.chose_length = is_known && length < 0;
   is_known &= length > 0;
-  const char* const why = is_known             ? "what the model takes"
-                          : facts.chose_length ? "the model leaves it free: a usual length, as far "
-                                                 "as positions reach"
-                                               : "";
+  const char* const why =
+      is_known ? "what the model takes"
+      : facts.chose_length
+          ? "the model leaves it free: a usual length, at most the number of positions"
+          : "";
   const bool is_open = !is_known && !facts.chose_length;
   std::int64_t most = usual_window;  // no more than there are positions
   for (const InputFacts& input : inputs) {

@@ -82,7 +82,7 @@ std::optional<LossGuess> guess_binary(const LossCase& of) {
   } else {
     loss.as = label_functions(of.labels, false);
     add_metrics(of, counts_of(of.labels), loss);
-    loss.why = fmt::format("\"{}\" has one number for each label, and \"{}\" holds 0 and 1 alone",
+    loss.why = fmt::format("\"{}\" has one number for each label, and \"{}\" holds only 0 and 1",
                            of.output, of.labels.name);
   }
   if (of.op == "Sigmoid")
@@ -103,11 +103,11 @@ std::string miss_of_two_words(const LossCase& of) {
     miss = fmt::format("\"{}\" has {} empty fields, and each row needs a label", labels.name,
                        labels.missing);
   if (!labels.rare_text.empty())
-    miss = fmt::format(
-        "\"{}\" holds {} different texts where \"{}\" tells two apart: {} stands {}", labels.name,
-        labels.texts, of.output, labels.rare_text,
-        labels.rare_count == 1 ? "there alone" : fmt::format("in {} rows", labels.rare_count));
-  return miss.empty() ? "" : miss + "; mend the file, or leave such rows out of it";
+    miss =
+        fmt::format("\"{}\" holds {} different texts, and \"{}\" distinguishes two: {} occurs {}",
+                    labels.name, labels.texts, of.output, labels.rare_text,
+                    labels.rare_count == 1 ? "once" : fmt::format("in {} rows", labels.rare_count));
+  return miss.empty() ? "" : miss + "; correct the file, or leave such rows out of it";
 }
 
 }  // namespace

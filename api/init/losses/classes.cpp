@@ -69,8 +69,8 @@ std::optional<LossGuess> guess_numbers(const LossCase& of, std::int64_t count) {
   if (!of.labels.made.empty() && of.labels.padding) {  // texts that a decoder writes
     loss.options = fmt::format(", ignore_index = {}", *of.labels.padding);
     loss.why = fmt::format(
-        "\"{}\" scores every id at each place; labels are the ids {}, where {} fills up and does "
-        "not count (another pad of the field is another ignore_index)",
+        "\"{}\" scores every id at each place; labels are the ids {}, where {} is the padding and "
+        "does not count (with another pad in the field, set ignore_index to it)",
         of.output, of.labels.made, *of.labels.padding);
   }
   // Labels that use the last class fit this output more certainly than those that do not.

@@ -28,7 +28,7 @@ void optimize_convolutional(const ModelFacts& model, const RunLength& length,
     optimizer.keys = {
         {"kind", "\"adam\"",
          "the network has no normalisation, or its export has folded it into the weights: Adam "
-         "adapts to gradients of very different size, where SGD wants a rate that is tuned (Kingma "
+         "adapts to gradients of very different size, where SGD would need a tuned rate (Kingma "
          "and Ba, arXiv:1412.6980)",
          ""},
         {"lr", "1e-3", "the publication's and PyTorch's default", ""},

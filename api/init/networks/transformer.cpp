@@ -20,7 +20,7 @@ void optimize_transformer(const ModelFacts&, const RunLength& length, GuessedSec
        "Hutter, arXiv:1711.05101)",
        ""},
       {"lr", "3e-4",
-       "a rate that small and middle-sized ones train with; fine-tuning a pretrained file wants "
+       "a rate that small and middle-sized ones train with; fine-tuning a pretrained file needs "
        "about 3e-5 (BERT, arXiv:1810.04805)",
        ""},
       {"weight_decay", "0.01", "PyTorch's default of AdamW", ""},

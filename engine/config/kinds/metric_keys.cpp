@@ -63,7 +63,7 @@ void visit_metric(KeyVisitor& v, MetricConfig& metric) {
   };
   v.place(metric.where);
   v.key("kind", word(names, chosen, choose), required, "the formula, in docs/metrics.md");
-  v.key("name", metric.name, by_default("(the kind, with what tells it from others)"),
+  v.key("name", metric.name, by_default("(the kind, with what distinguishes it from others)"),
         written_if(metric.kind != nullptr && metric.name != metric.default_name()),
         "its name in metrics.jsonl, eval.best and schedules");
   v.key("by", text_or_none(metric.by),

@@ -51,7 +51,7 @@ void gather_files(const TableReader& table, DataConfig& c) {
         found = c.train.files.insert(found, {array.name, {}, array.where});
       for (const std::string& path : array.paths) {
         if (!known.insert(array.name + '\n' + path).second) {
-          table.report(source.where, "sources", "a file stands in two sources, or twice in one", "",
+          table.report(source.where, "sources", "a file is in two sources, or twice in one", "",
                        path, "raise the weight of its source");
         }
         found->paths.push_back(path);
@@ -67,7 +67,7 @@ void check_sources(const TableReader& table, const DataConfig& c) {
     if (c.sources[i].weight > 0 && std::isfinite(sum)) continue;
     table.report(c.sources[i].where, "sources." + std::to_string(i) + ".weight", "out of range",
                  "above 0, with a sum that is a number", toml_number(c.sources[i].weight),
-                 "leave a source that is not to be read out");
+                 "leave out a source that is not to be read");
   }
   if (c.sources.size() > 1 && c.sampler.kind != SamplerKind::shuffle) {
     table.report(table.find("sampler")->where, "sampler",
@@ -76,7 +76,7 @@ void check_sources(const TableReader& table, const DataConfig& c) {
   }
   if (c.sources.empty() && table.find("epoch_end")) {
     table.report(table.find("epoch_end")->where, "epoch_end",
-                 "there is one source, with which an epoch ends", "", "", "give sources");
+                 "there is only one source, so an epoch ends with it", "", "", "give sources");
   }
 }
 
@@ -159,10 +159,9 @@ void visit_order(KeyVisitor& train, DataConfig& c, const std::string& root) {
               "its share of the samples is this, divided by the sum of the weights");
       },
       "files that are mixed by weight, in place of data.train.files");
-  train.key(
-      "epoch_end", c.epoch_end, written_if(!c.sources.empty()),
-      "of several sources. first: an epoch ends where one has no sample left; last: where all "
-      "have given all of theirs, the others some several times");
+  train.key("epoch_end", c.epoch_end, written_if(!c.sources.empty()),
+            "for several sources. first: an epoch ends when one has no sample left; last: when all "
+            "samples of all sources were read, some of them several times");
   train.key("shuffle", shuffle_form(c.shuffle),
             "\"full\", \"none\" or \"buffer N\": a new order every epoch");
   train.table(
@@ -187,13 +186,13 @@ void visit_buckets(KeyVisitor& v, BucketConfig& c) {
         "data field whose samples are as long as their last value that is not `pad`");
   v.key("lengths", bucket_lengths(c.lengths), required,
         parts("[]", integer_value, between(1, longest_bucket), "a length"),
-        "ascending; the last is how long samples of the field are at most");
+        "ascending; the last one is the greatest length of the field's samples");
   v.key("dimension", c.dimension, required,
         "name of the model's free dimension that is the length");
-  v.key("pad", c.pad, "the value that fills samples of the field up");
+  v.key("pad", c.pad, "the value that pads samples of the field");
   v.key("fields", c.fields, by_default("(all that are as long as `field`)"),
         written_if(!c.fields.empty()), parts("[]", string_value, "a data field"),
-        "what is cut to the length, along its first axis");
+        "fields that are cut to the length, along their first axis");
 }
 
 }  // namespace tandem

@@ -9,9 +9,9 @@ namespace tandem {
 
 void visit_cells(KeyVisitor& v, CellText& c) {
   v.key("decimal", c.decimal, written_if(c.decimal != DecimalMark::point),
-        "what stands before the fraction of a number");
+        "the mark before the fraction of a number");
   v.key("thousands", c.thousands, written_if(c.thousands != ThousandsMark::none),
-        "what stands between groups of three digits");
+        "the mark between groups of three digits");
   v.when_read([&](const TableReader& table) {
     const bool are_commas = c.decimal == DecimalMark::comma && c.thousands == ThousandsMark::comma;
     const bool are_points = c.decimal == DecimalMark::point && c.thousands == ThousandsMark::point;
@@ -31,7 +31,7 @@ void visit_rows(KeyVisitor& v, TextTable& c) {
         written_if(c.cells.missing.has_value()),
         "spellings of an empty cell, in every column; spaces around them do not count");
   v.key("on_bad", c.on_bad, on_bad_help);
-  v.key("cache", path(c.cache), by_default("(runs/data beside this file)"),
+  v.key("cache", path(c.cache), by_default("(runs/data in the folder of this file)"),
         "folder of prepared tables");
   v.key("tokenizer", tokenizer_path(c.tokenizer), written_if(!c.tokenizer.empty()),
         "tokenizer.json of Hugging Face, for the function `tokens`");

@@ -42,8 +42,8 @@ static void visit_windows(KeyVisitor& v, TokenWindows& c) {
   v.key("document_end", c.document_end, at_least(0), by_default("(none)"),
         written_if(c.document_end >= 0), "the id that ends each document");
   v.key("cross_documents", c.cross_documents,
-        "false: each document has samples of its own, the last of which is filled up");
-  v.key("pad", c.pad, at_least(0), "the id that fills up; such targets are -100, and 0 in `mask`");
+        "false: each document has samples of its own, the last of which is padded");
+  v.key("pad", c.pad, at_least(0), "the id of the padding; such targets are -100, and 0 in `mask`");
   v.when_read([&](const TableReader& table) { check_windows(table, c); });
 }
 

@@ -103,9 +103,8 @@ std::string remedy_of_marks(std::string_view cell, const CellText& cells,
         other.column, shown_cell(other.text), first.keys);
   }
   if (found.size() == 1) return found[0].keys;
-  return fmt::format(
-      "{} where the comma stands before a fraction, {} where it stands between thousands",
-      found[0].keys, found[1].keys);
+  return fmt::format("{} if the comma is before a fraction, {} if it is between thousands",
+                     found[0].keys, found[1].keys);
 }
 
 std::string remedy_of_number(std::string_view cell, const CellText& cells,

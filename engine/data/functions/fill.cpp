@@ -17,7 +17,7 @@ struct Fill final : FieldFunction {
     value = call.number(0);
     constexpr double most = 9007199254740992;  // 2^53, up to which doubles have every whole number
     if (!std::isfinite(value) || std::abs(value) > most)
-      throw std::invalid_argument("the number lies between -2^53 and 2^53");
+      throw std::invalid_argument("the number must be between -2^53 and 2^53");
     if (std::trunc(value) != value) dtype = DType::float32;
   }
 

@@ -41,8 +41,7 @@ Looked look_at_files(const ImageFiles& kind, const std::vector<std::string>& pat
   const ImageReading whole{.channels = kind.channels};
   parallel_jobs(threads, static_cast<std::int64_t>(paths.size()), [&](std::int64_t job) {
     if (options.stop_requested && options.stop_requested()) {
-      throw Error(ErrorKind::runtime,
-                  Diagnostic{.message = "stopped while pictures were looked at"});
+      throw Error(ErrorKind::runtime, Diagnostic{.message = "stopped while pictures were checked"});
     }
     const auto i = static_cast<std::size_t>(job);
     try {
@@ -98,7 +97,7 @@ void leave_bad_out(Looked& looked, ImageList& list, const OpenOptions& options) 
 
 /// What to do about a picture that cannot be read.
 void add_ways_out(Diagnostic& problem) {
-  problem.fix += problem.fix.empty() ? "mend the file" : "";
+  problem.fix += problem.fix.empty() ? "correct the file" : "";
   problem.fix += "; data.on_bad = \"skip\" leaves such pictures out";
 }
 

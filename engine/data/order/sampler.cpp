@@ -34,8 +34,9 @@ int sampler_field(const SamplerConfig& config, const DataSource& data, bool has_
   const bool fits = type.elements() == 1 && type.dtype != DType::boolean &&
                     !(has_classes && is_float(type.dtype));
   if (!fits) {
-    Diagnostic d = at(config.where, sampler_key,
-                      "the data field \"" + config.field + "\" does not say it of a sample");
+    Diagnostic d =
+        at(config.where, sampler_key,
+           "the data field \"" + config.field + "\" does not have one value for each sample");
     d.expected = has_classes ? "an integer for each sample" : "a number for each sample";
     d.got = to_string(type);
     if (has_classes && is_float(type.dtype)) d.fix = "end its `as` with \"int64\"";

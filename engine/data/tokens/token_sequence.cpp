@@ -35,7 +35,9 @@ TokenFile::TokenFile(const std::string& path, TokenElement element, std::int64_t
   d.expected = std::to_string(header_bytes) + " bytes and " + std::to_string(element_bytes_) +
                " for each id";
   d.got = std::to_string(bytes) + " bytes";
-  d.fix = "data.element says how ids are stored; a file that is still written may be copied first";
+  d.fix =
+      "data.element says how ids are stored; a file that is still being written can be copied "
+      "first";
   throw Error(ErrorKind::data, std::move(d));
 }
 

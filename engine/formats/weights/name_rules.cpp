@@ -90,7 +90,7 @@ bool has_inner_double_star(std::string_view pattern) {
 std::string name_pattern_problem(std::string_view from, std::string_view to) {
   if (from.empty() || to.empty()) return "an empty name";
   for (const std::string_view pattern : {from, to}) {
-    if (has_inner_double_star(pattern)) return "** stands for whole parts, between dots";
+    if (has_inner_double_star(pattern)) return "** must be a whole part between dots";
   }
   if (wildcards_of(from) != wildcards_of(to))
     return "the new name needs the wildcards of the old one, in the same order";

@@ -94,7 +94,7 @@ class PickleMachine {
   void push(PickleValue value) { stack_.push_back(add(std::move(value))); }
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   PickleId top() const {
-    if (stack_.size() <= floor()) fail("the pickle is broken: it takes more than there is");
+    if (stack_.size() <= floor()) fail("the pickle is broken: it takes more values than there are");
     return stack_.back();
   }
   PickleId pop() {
@@ -205,7 +205,7 @@ class PickleMachine {
   void remember(std::uint64_t number) { memo_[number] = top(); }
   void recall(std::uint64_t number) {
     const auto found = memo_.find(number);
-    if (found == memo_.end()) fail("the pickle is broken: it recalls what it never had");
+    if (found == memo_.end()) fail("the pickle is broken: it reads an entry that it never stored");
     stack_.push_back(found->second);
   }
 

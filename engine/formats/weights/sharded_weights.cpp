@@ -29,7 +29,7 @@ class ShardedWeights final : public WeightsFile {
           d.message = "the shard " + file + " lacks a tensor that the index says it has";
           d.file = path;
           d.path = name;
-          d.fix = "fetch index and shards of one model anew";
+          d.fix = "download index and shards of one model again";
           throw Error(ErrorKind::data, std::move(d));
         }
         shard_of_[name] = shards_.back().get();
@@ -60,7 +60,8 @@ class ShardedWeights final : public WeightsFile {
     const std::string file = item.text();
     const bool is_known = file.ends_with(".safetensors") || file.ends_with(".bin");
     if (file.find('/') != std::string::npos || file.starts_with(".") || !is_known) {
-      item.refuse("not the name of a shard", "a .safetensors or .bin file beside the index");
+      item.refuse("not the name of a shard",
+                  "a .safetensors or .bin file in the folder of the index");
     }
     return file;
   }

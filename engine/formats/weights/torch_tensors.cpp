@@ -38,7 +38,7 @@ class TensorFinder {
     if (found_.tensors.empty() && passed_over_.empty()) refuse_none(*dict);
     if (!under.empty()) found_.notes.push_back("the tensors are those under \"" + under + "\"");
     if (!passed_over_.empty()) {
-      std::string text = "passed over, for their elements have no counterpart here: ";
+      std::string text = "left out, since their element types are not supported here: ";
       const std::size_t shown = std::min(passed_over_.size(), most_notes);
       text += joined(std::vector<std::string>(passed_over_.begin(), passed_over_.begin() + shown));
       if (shown < passed_over_.size())

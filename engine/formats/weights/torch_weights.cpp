@@ -20,8 +20,7 @@ namespace {
 
 constexpr std::string_view pickle_name = "data.pkl";
 constexpr const char* save_weights_alone =
-    "save the weights alone, where you trust the file: "
-    "torch.save(model.state_dict(), \"weights.pt\")";
+    "save only the weights, if you trust the file: torch.save(model.state_dict(), \"weights.pt\")";
 
 [[noreturn]] void refuse_torch_file(const std::string& path, std::string message, std::string fix) {
   throw Error(ErrorKind::data,
@@ -37,7 +36,7 @@ void refuse_other_files(const std::string& path) {
   if (text.starts_with("\x80") ||
       text.substr(std::min<std::size_t>(size, 257)).starts_with("ustar"))
     refuse_torch_file(path, "the older format of torch.save, which is not read",
-                      "write it anew where you trust the file: torch.save(torch.load(f), f2)");
+                      "write it again, if you trust the file: torch.save(torch.load(f), f2)");
   if (text.starts_with("version https://git-lfs"))
     refuse_torch_file(path, "a pointer of Git LFS, not the file itself", "git lfs pull");
 }
@@ -145,7 +144,7 @@ class TorchWeights final : public WeightsFile {
     constexpr std::size_t longest = 16;
     if (!archive_.has(name) || read_member(name, longest) == "little") return;
     refuse_torch_file(archive_.path(), "its numbers have the byte order of another machine",
-                      "write it anew on a little-endian machine: torch.save(torch.load(f), f2)");
+                      "write it again on a little-endian machine: torch.save(torch.load(f), f2)");
   }
 
   /// The checksum is 0 where torch.serialization.set_crc32_options has switched it off.

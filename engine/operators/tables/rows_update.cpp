@@ -24,7 +24,7 @@ std::vector<TensorType> infer_rows_update(const NodeView& view) {
     view.fail("op is no update", "an update's name", view.attributes().text("op"));
   }
   if (kind->whole_tensor) {
-    view.fail("op cannot update rows alone", "an update of single elements or rows", kind->op);
+    view.fail("op cannot update single rows", "an update of single elements or rows", kind->op);
   }
   require_flag(view, "lazy");
   require_flag(view, "split");

@@ -22,9 +22,9 @@ struct Cache {
   throw Error(ErrorKind::usage, Diagnostic{.message = "a device caches rows of " + table +
                                                       ", which is read here as a whole",
                                            .path = path,
-                                           .expected = "lookups alone",
+                                           .expected = "only lookups",
                                            .got = op,
-                                           .fix = "leave `cache` away"});
+                                           .fix = "leave `cache` out"});
 }
 
 class Split {

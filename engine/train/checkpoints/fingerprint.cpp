@@ -144,7 +144,7 @@ std::string accept_or_refuse(const std::optional<Difference>& difference, const 
                          .path = difference->where,
                          .expected = difference->before.empty() ? "none" : difference->before,
                          .got = difference->now.empty() ? "none" : difference->now,
-                         .fix = part.fix + ", or go on knowingly with --accept-changes"});
+                         .fix = part.fix + ", or accept the change with --accept-changes"});
 }
 
 }  // namespace tandem

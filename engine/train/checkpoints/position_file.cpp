@@ -62,7 +62,7 @@ std::vector<BatchStretch> read_batches(const JsonItem& list, const TrainingPosit
     stretch.drop_last = item.at("drop_last").boolean();
     batches.push_back(stretch);
   }
-  if (batches.empty()) list.refuse("a run has batches of some size", "an entry");
+  if (batches.empty()) list.refuse("the batch size of the run is missing", "an entry");
   if (batches.back().batch_size != p.batch_size)
     list.refuse("ends with another batch_size", std::to_string(p.batch_size));
   return batches;
@@ -83,7 +83,7 @@ void expect_place_of_batches(const JsonItem& root, const TrainingPosition& p) {
     at = taken->end;
     seen += taken->samples;
   }
-  constexpr const char* another = "not where the batches of the run lead";
+  constexpr const char* another = "not the position after the batches of the run";
   if (p.data.epoch != at.epoch) data.at("epoch").refuse(another, std::to_string(at.epoch));
   if (p.data.sample != at.sample) data.at("sample").refuse(another, std::to_string(at.sample));
   if (p.samples != seen)
@@ -101,7 +101,7 @@ void expect_counts_that_fit(const JsonItem& root, const TrainingPosition& p) {
   }
   const std::uint64_t least = std::max(p.step, epoch + sample);
   if (p.samples < least || (p.step == 0 && p.samples > 0)) {
-    samples.refuse("not the samples of so many steps",
+    samples.refuse("not a possible number of samples after this many steps",
                    p.step == 0 ? "0" : fmt::format("at least {}", least));
   }
 }

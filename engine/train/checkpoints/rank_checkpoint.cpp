@@ -150,11 +150,13 @@ void wait_for_folder(const std::string& path) {
   const auto end = std::chrono::steady_clock::now() + longest_wait;
   while (!is_directory(path)) {
     if (std::chrono::steady_clock::now() > end)
-      throw Error(ErrorKind::runtime,
-                  Diagnostic{.message = "the folder that rank 0 has made for a checkpoint does not "
-                                        "show on this rank",
-                             .file = path,
-                             .expected = "a file system that all ranks share"});
+      throw Error(
+          ErrorKind::runtime,
+          Diagnostic{
+              .message =
+                  "the folder that rank 0 has made for a checkpoint is not visible on this rank",
+              .file = path,
+              .expected = "a file system that all ranks share"});
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }

@@ -50,7 +50,7 @@ ListedFile read_listed(const std::string& name, const JsonItem& entry) {
   file.name = name;
   if (name.empty() || name == "." || name == ".." || name == "manifest.json" ||
       name.find('/') != std::string::npos || name.find('\0') != std::string::npos) {
-    entry.refuse("lists a file elsewhere", "the name of a file beside the manifest");
+    entry.refuse("lists a file elsewhere", "the name of a file in the folder of the manifest");
   }
   file.content.bytes = entry.at("bytes").natural();
   file.content.sha256 = entry.at("sha256").sha256();
@@ -71,7 +71,8 @@ ListedFile read_listed(const std::string& name, const JsonItem& entry) {
   Diagnostic d;
   d.file = path;
   d.message = std::string("the checkpoint cannot be read: ") + std::strerror(error);
-  d.fix = "it may be whole and stays as it is; move its folder elsewhere to go on without it";
+  d.fix =
+      "it may be complete, so it is not changed; move its folder elsewhere to continue without it";
   throw Error(ErrorKind::runtime, std::move(d));
 }
 
@@ -97,7 +98,7 @@ std::vector<ListedFile> checked_manifest(const std::string& path, const ReadShar
   const JsonItem list = manifest.root().at("files");
   for (const char* name : {"model.safetensors", "optimizer.safetensors", "state.json"}) {
     if (list.at(name).find("tensor"))
-      list.at(name).refuse("not a file of rows", "bytes and sha256 alone");
+      list.at(name).refuse("not a file of rows", "only bytes and sha256");
   }
   std::vector<ListedFile> files;
   for (const auto& [name, entry] : list.object()) files.push_back(read_listed(name, entry));

@@ -36,7 +36,7 @@ void refuse_other(const char* key, const char* what, Number before, Number now,
                .path = std::move(key),
                .expected = std::move(expected),
                .got = std::move(got),
-               .fix = "move this checkpoint's folder elsewhere to go on from an older one"});
+               .fix = "move this checkpoint's folder elsewhere to continue from an older one"});
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ void refuse_other_place(const TrainingPosition& before, std::int64_t samples,
   d.file = checkpoint + "/state.json";
   if (before.data.sample >= samples) {
     d.path = "data.sample";
-    d.message = "the run stopped behind the last sample of this training data";
+    d.message = "the run stopped after the last sample of this training data";
     d.expected = fmt::format("a sample below {}", samples);
     d.got = std::to_string(before.data.sample);
     d.fix = same_data;
@@ -148,7 +148,7 @@ void refuse_other_thaws(const TrainingPosition& before, const RunConfig& config,
         saved->second ? std::any_of(past.begin(), past.end(), has_passed) : has_passed(past.back());
     if (saved->second == expected) continue;
     contradicts(checkpoint, "thawed." + saved->first,
-                fmt::format("not so after {} steps of this run", before.step),
+                fmt::format("not possible after {} steps of this run", before.step),
                 expected ? "true" : "false", saved->second ? "true" : "false");
   }
 }
@@ -159,7 +159,7 @@ void refuse_other_best(const TrainingPosition& before, const RunConfig& config,
   if (!before.best || metric != config.eval.best) return;
   const bool larger_is_better = better_of(config.eval.metrics, metric) == Better::larger;
   if (before.larger_is_better != larger_is_better) {
-    contradicts(checkpoint, "best.better", "not what is better of " + metric,
+    contradicts(checkpoint, "best.better", "not the better direction of " + metric,
                 larger_is_better ? "larger" : "smaller", larger_is_better ? "smaller" : "larger");
   }
   const double best = *before.best;

@@ -105,7 +105,7 @@ void refuse_other_files(const std::string& path) {
 
 constexpr const char* other_folder = "name another folder with --run-dir or run_dir";
 constexpr const char* same_folder =
-    "a run goes on in its own directory: make it and its files writable";
+    "a run continues in its own directory: make it and its files writable";
 
 /// The result of `make`. If files fail and the error has no fix, it gets `fix`.
 template <class Make>

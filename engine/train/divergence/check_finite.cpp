@@ -87,10 +87,10 @@ void check_finite_fields(const RunConfig& config, const Graph& forward, const Da
     std::vector<Diagnostic> found =
         nan_diagnostics(source, static_cast<int>(i), bad, may_be_meant ? 1 : shown_problems);
     if (may_be_meant) {
-      say("note: " + to_string(found[0]) + "; whether it counts is the model's business");
+      say("note: " + to_string(found[0]) + "; the model decides whether it counts");
       continue;
     }
-    found[0].fix = "mend or leave out these samples: the loss would be nan";
+    found[0].fix = "correct or leave out these samples: the loss would be nan";
     problems.insert(problems.end(), found.begin(), found.end());
   }
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));

@@ -284,10 +284,12 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
       IdBound& bound = bounds.emplace(index, IdBound{lookup.rows, 0}).first->second;
       const bool fits = can_be_absent(lookup, own);
       if (!fits || (bound.outside != 0 && bound.outside != *lookup.absent)) {
-        d.message = "no id of this field names no row after the casts before its lookups";
+        d.message =
+            "out_of_range is not possible here: after the casts before its lookups no id of this "
+            "field is outside of the table";
         d.expected = std::string(name_of(lookup.ids)) + " ids, as " + lookup.path + " takes them";
         d.got = name_of(own);
-        d.fix = "export the model with ids of that type, or leave out_of_range away";
+        d.fix = "export the model with ids of that type, or leave out_of_range out";
         throw Error(ErrorKind::usage, std::move(d));
       }
       bound.outside = *lookup.absent;
@@ -298,12 +300,12 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
       };
       d.message =
           "its ids look up rows of tables of different lengths: an id that only one of them lacks "
-          "cannot be zeros in that one alone";
+          "cannot give zeros for only that one";
       d.expected = "tables with equally many rows";
       d.got = shown(*first) + " and " + shown(*other);
       d.fix =
           "give the model an input, and the data a field, for each table; or equal rows in "
-          "parameters.shape; or leave out_of_range away";
+          "parameters.shape; or leave out_of_range out";
       throw Error(ErrorKind::usage, std::move(d));
     }
     if (!bounds.contains(index)) throw Error(ErrorKind::usage, std::move(d));

@@ -53,7 +53,7 @@ void report(const DataSource& source, int field, const std::vector<std::int64_t>
     d.path = "data.fields." + source.fields()[static_cast<std::size_t>(field)].name;
     d.message = is_nan ? "nan in the data" : "an infinity in the data";
     if (i == 0 && bad.size() > most)
-      d.message += " (and in " + std::to_string(bad.size() - 1) + " samples more)";
+      d.message += " (and in " + std::to_string(bad.size() - 1) + " more samples)";
     d.expected = "numbers";
     d.got = is_nan ? "nan" : "inf";
   }
@@ -144,7 +144,7 @@ std::vector<Diagnostic> not_finite_samples(const DataSource& source, const std::
     if (!found.empty()) break;
   }
   if (!found.empty())
-    found[0].fix = "mend or leave out these samples, or give the graph a number in their place";
+    found[0].fix = "correct or leave out these samples, or give the graph a number in their place";
   return found;
 }
 

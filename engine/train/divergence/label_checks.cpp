@@ -107,7 +107,7 @@ void check_any_label_counts(const LabelMean& mean, const DataSource& source,
   d.message =
       "no label of the loss at " + mean.path + " counts: its mean would be 0 / 0, which is nan";
   d.expected = "a label that its ignore_index does not leave out";
-  d.got = std::to_string(mean.ignored) + " alone";
+  d.got = "only " + std::to_string(mean.ignored);
   d.fix = "correct the labels";
 }
 
@@ -126,7 +126,7 @@ std::vector<Diagnostic> weightless_means(const std::vector<LabelMean>& inside,
     d.path = mean.path;
     d.message = "the mean over " + what + " is 0 / 0: its ignore_index leaves out all of them";
     d.expected = "a label that counts";
-    d.got = std::to_string(mean.ignored) + " alone";
+    d.got = "only " + std::to_string(mean.ignored);
     d.fix = "use a larger batch_size, or leave out samples without a label that counts";
   }
   return found;

@@ -27,7 +27,7 @@ int metric_field(const DataSource& source, const std::string& field, const std::
   }
   const TensorType& type = source.fields()[static_cast<std::size_t>(index)].sample;
   if (is_float(type.dtype) || type.elements() != 1) {
-    d.message = "\"" + metric + "\": the data field \"" + field + "\" cannot tell samples apart";
+    d.message = "\"" + metric + "\": the data field \"" + field + "\" cannot distinguish samples";
     d.expected = "an integer for each sample";
     d.got = to_string(type);
     d.fix = is_float(type.dtype) ? "end its `as` with \"int64\"" : "name another field";

@@ -169,7 +169,7 @@ ValueId LossesBuilder::own(const LossConfig& config) {
            "\" cannot be split into passes: " + why,
        "a loss whose last operator is ReduceSum or ReduceMean",
        producer ? op->name + " at " + g_.graph().node(producer).path : "no operator",
-       "leave micro_batch away, or export the model up to its logits and give the loss in [loss] "
+       "leave micro_batch out, or export the model up to its logits and give the loss in [loss] "
        "terms, which count over the whole step");
   return {};
 }

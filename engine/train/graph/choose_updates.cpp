@@ -39,14 +39,13 @@ std::optional<Diagnostic> wrong_share(const Chosen& chosen, const UpdateKind& ki
   const std::string name = "\"" + std::string(chosen.options.name()) + "\"";
   const std::string word(word_of(shard->kind));
   Diagnostic d = at(chosen.where, chosen.parameter.path,
-                    chosen.kind_key + " = " + name + " rests on " +
+                    chosen.kind_key + " = " + name + " needs " +
                         (is_table ? "the whole table" : "whole rows or all of the matrix") +
-                        ", and its policy shares out its " + word + " among the ranks");
+                        ", and its policy shards its " + word + " over the ranks");
   d.expected = is_table ? "a kind that updates rows or elements by themselves"
                         : "a kind that updates elements by themselves";
   d.got = name;
-  d.fix =
-      "give it another kind in optimizer.groups, or take `shard = \"" + word + "\"` away from it";
+  d.fix = "give it another kind in optimizer.groups, or remove `shard = \"" + word + "\"` from it";
   return d;
 }
 
@@ -64,7 +63,7 @@ std::optional<Diagnostic> wrong_kind(const Chosen& chosen) {
   Diagnostic d =
       at(chosen.where, chosen.parameter.path, chosen.kind_key + " = " + name + " works on rows");
   d.fix = "give it another kind, and " + name +
-          " to the tables alone: groups = [ { at = \"TABLE:weight\", kind = " + name + " } ]";
+          " to the tables only: groups = [ { at = \"TABLE:weight\", kind = " + name + " } ]";
   d.expected = "a parameter of at least two dimensions";
   d.got = to_string(type);
   return d;
@@ -137,9 +136,10 @@ Diagnostic of_rows_in_parts(const Chosen& chosen, bool is_split) {
   const std::string& path = chosen.parameter.path;
   Diagnostic d;
   d.path = path;
-  d.message = std::string("ranks cannot share out the optimizer's states of a table with ") +
-              (is_split ? "split storage" : "fixed rows") + " as flat parts";
-  d.fix = "say shard = \"rows\" or \"table\" of it in the policy, or shard = \"whole\"";
+  d.message =
+      std::string("the optimizer's states cannot be sharded over the ranks for a table with ") +
+      (is_split ? "split storage" : "fixed rows") + " as flat parts";
+  d.fix = "give it shard = \"rows\" or \"table\" in the policy, or shard = \"whole\"";
   return d;
 }
 
@@ -183,7 +183,7 @@ std::optional<UpdateRequest> choose_update_of(TrainingBuild& build, const Traine
   if (split != nullptr &&
       is_in_norms(build.config().log, ParameterNames(g.graph()), update.parameter)) {
     notes.push_back("log.norms: " + update.parameter.path +
-                    " has norm.gradient alone, for parameters.storage keeps it as halves");
+                    " has only norm.gradient, since parameters.storage stores it as two halves");
   }
   if (update.shares_states && (split != nullptr || fixed != nullptr)) {
     problems.push_back(of_rows_in_parts(chosen, split != nullptr));
@@ -192,8 +192,8 @@ std::optional<UpdateRequest> choose_update_of(TrainingBuild& build, const Traine
   if (fixed != nullptr) keep_rows(g, *fixed, chosen, update);
   if (split != nullptr && !update.rows) {
     refuse_split_table(*split, update.parameter.path,
-                       "a split table with fixed_rows needs an optimizer that leaves rows without "
-                       "a gradient alone",
+                       "a split table with fixed_rows needs an optimizer that does not change rows "
+                       "without a gradient",
                        kinds_of_rows(), std::string(chosen.options.name()),
                        "give it such a group in optimizer.groups, or leave it out of storage");
   }

@@ -18,8 +18,8 @@ std::int64_t most_elements(const Graph& graph, ValueId value, const RankShares& 
     Diagnostic d;
     d.path = graph.value(value).name;
     d.message =
-        "ranks compute different numbers of samples, and the ids of a lookup are not as "
-        "many for each sample";
+        "ranks compute different numbers of samples, and a lookup has no constant number of ids "
+        "for each sample";
     d.expected = "a multiple of " + std::to_string(shares.own) + " elements";
     d.got = to_string(graph.type(value));
     d.fix = "take a batch_size (and micro-batches) that the ranks divide, and drop_last = true";

@@ -99,7 +99,7 @@ void check_loss_scale_names(const Graph& forward) {
 
 [[noreturn]] void refuse_algorithm_on_ranks() {
   throw Error(ErrorKind::usage,
-              Diagnostic{.message = "a model with training_info trains in one process alone",
+              Diagnostic{.message = "a model with training_info trains only in one process",
                          .fix = "start it without mpirun, or name loss and optimizer in train.toml "
                                 "with the forward model"});
 }

@@ -18,8 +18,8 @@ std::int64_t SampleExchange::most_rows(std::int64_t own) const {
     Diagnostic d;
     d.path = g_.scope().path;
     d.message =
-        "ranks compute different numbers of samples, and the rows of a product whose weight they "
-        "share out are not as many for each sample";
+        "ranks compute different numbers of samples, and a product whose weight is sharded over "
+        "them has no constant number of rows for each sample";
     d.expected = "a multiple of " + std::to_string(ranks_.own) + " rows";
     d.got = std::to_string(own);
     d.fix = "take a batch_size (and micro-batches) that the ranks divide, and drop_last = true";

@@ -39,10 +39,9 @@ class Matcher {
       if (parts_.names.covers(selector_, state)) take(state);
     }
     if (narrow_ > 0)
-      match_.notes.push_back(std::to_string(narrow_) +
-                             (narrow_ == 1 ? " tensor is" : " tensors are") +
-                             " of 8-bit floats, and taken as they stand: without scales that may "
-                             "lie beside them");
+      match_.notes.push_back(
+          std::to_string(narrow_) + (narrow_ == 1 ? " tensor is" : " tensors are") +
+          " of 8-bit floats, and used as stored: scales that may be next to them are not applied");
     find_unexpected();
     explain();
     return std::move(match_);
@@ -125,7 +124,7 @@ class Matcher {
             {.kind = Kind::unexpected, .in_file = in_file, .file_shape = type.shape});
     }
     if (integers > 0)
-      match_.notes.push_back("passed over: " + std::to_string(integers) +
+      match_.notes.push_back("left out: " + std::to_string(integers) +
                              " tensors of integers that the model does not have");
   }
 

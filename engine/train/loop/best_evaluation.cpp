@@ -29,7 +29,7 @@ bool BestEvaluation::resume(std::optional<std::uint64_t> evaluated) {
     is_measured_anew = before == now;
     log_.say((is_measured_anew ? "what eval.best (" + now + ") measures changed"
                                : "eval.best changed from " + before + " to " + now) +
-             ": best and eval.patience start anew");
+             ": best and eval.patience start again");
     position.best.reset();
     position.best_step = 0;
     position.evaluations_without_better = 0;

@@ -121,9 +121,10 @@ std::vector<Diagnostic> origin_of(const Run& run, const std::set<std::string>& i
   if (!origin) return {};
   // If no step has changed the weights, the learning rate is not the cause.
   if (origin->is_parameter() && infinite.contains(origin->path))
-    fix = "the model file has it so, or parameters.load; parameters.init gives new values";
+    fix = "it comes from the model file or from parameters.load; parameters.init gives new values";
   else if (step == 1)
-    fix = with_float16_advice(run, "mend what that operator reads; no learning rate was used yet");
+    fix =
+        with_float16_advice(run, "correct what that operator reads; no learning rate was used yet");
   return {origin->diagnostic()};
 }
 

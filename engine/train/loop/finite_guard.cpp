@@ -50,7 +50,7 @@ void FiniteGuard::refuse_nan_at_start() const {
   for (const NotFiniteState& state : nan_at_start_)
     problems.push_back(diagnostic_of(state, " before the first step"));
   problems[0].fix =
-      "the model file has it so, or parameters.load; parameters.init gives new values";
+      "it comes from the model file or from parameters.load; parameters.init gives new values";
   throw Error(ErrorKind::diverged, std::move(problems));
 }
 

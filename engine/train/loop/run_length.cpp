@@ -53,7 +53,7 @@ RunLength run_length(const RunConfig& config, std::int64_t samples, const RunPla
                              .path = "epochs",
                              .expected = "at most 1e15 steps",
                              .got = std::to_string(length.steps_per_epoch) + " steps an epoch",
-                             .fix = "lower epochs, or leave it away and set steps or max_time"});
+                             .fix = "lower epochs, or leave it out and set steps or max_time"});
     }
     const std::int64_t whole = std::max<std::int64_t>(1, std::llround(steps));
     // Counted with another batch size, an end that has passed may be at no step of the run.

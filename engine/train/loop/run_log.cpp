@@ -45,7 +45,7 @@ void RunLog::open_formats() {
   }
   if (run_.directory->logs().empty()) return;
   for (const std::string& path : histograms_.left_out(run_.states))
-    say("log.histograms: " + path + " is left out, the ranks share it out");
+    say("log.histograms: " + path + " is left out, since it is sharded over the ranks");
 }
 
 void RunLog::begin() { line_ = {Clock::now(), run_.position.samples, 0}; }

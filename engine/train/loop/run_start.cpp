@@ -218,10 +218,10 @@ void RunStart::resume(const std::string& run_dir, Saver& saver, Steps& steps) {
   log_.say("resumed at step " + at);
   if (run_.is_at_end()) {
     log_.say("nothing left to do: the run is at step " + at + " of " +
-             std::to_string(run_.length.steps) + "; it goes on with more steps or epochs");
+             std::to_string(run_.length.steps) + "; it continues with more steps or epochs");
   } else if (saver.best().patience_has_run_out()) {
     log_.say("nothing left to do: " + saver.best().not_improved() +
-             "; it goes on with a larger eval.patience, 0 or another eval.best");
+             "; it continues with a larger eval.patience, 0 or another eval.best");
   }
 }
 

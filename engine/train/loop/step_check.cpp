@@ -69,7 +69,7 @@ void StepCheck::refuse_bad_loss(const StepResult& result) {
   }
   if (are_states_whole(!causes.empty() && is_known)) {  // the loss scale left the step out
     saver_.save(false, true);
-    log_.say(fmt::format("step {} is saved: --resume goes on behind it", run_.position.step));
+    log_.say(fmt::format("step {} is saved: --resume continues after it", run_.position.step));
   }
   std::vector<Diagnostic> problems(1);
   problems[0].message = "the loss is not finite at " + name;

@@ -93,10 +93,11 @@ void TrainingLoop::launch(const StepUse& use) {
     while (steps.in_flight() > 0) take_and_check();
     if (run.position.step > run.first_step && run.runner->states_are_whole()) {
       saver.save(false, true);
-      log.say(fmt::format("step {} is saved: --resume goes on from there", run.position.step) +
-              (error.kind() == ErrorKind::data ? ", with --accept-changes where files of the data "
-                                                 "are mended or left out for that"
-                                               : ""));
+      log.say(
+          fmt::format("step {} is saved: --resume continues from there", run.position.step) +
+          (error.kind() == ErrorKind::data
+               ? ", with --accept-changes if files of the data are corrected or left out for that"
+               : ""));
     }
     throw;
   }
@@ -135,7 +136,7 @@ Error TrainingLoop::with_newest_checkpoint(const Error& error) const {
   fix += kept.empty() ? "no checkpoint was saved before: a shorter checkpoint.every, now " +
                             to_string(run.config.checkpoint.every) + ", keeps more of a run"
                       : "the newest good checkpoint is " + kept.back() +
-                            ": --resume goes on from there, nothing newer was saved";
+                            ": --resume continues from there, nothing newer was saved";
   return {error.kind(), std::move(problems)};
 }
 

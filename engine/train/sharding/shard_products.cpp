@@ -22,9 +22,9 @@ namespace {
                                  std::string fix) {
   const std::string word(name_of(sharding));
   throw Error(ErrorKind::usage,
-              Diagnostic{.message = "its " + word + " cannot be shared out: " + why,
+              Diagnostic{.message = "its " + word + " cannot be sharded over the ranks: " + why,
                          .path = state.path.empty() ? state.name : state.path,
-                         .expected = "a matrix that products alone read, as their right operand",
+                         .expected = "a matrix that only products read, as their right operand",
                          .got = to_string(state.shard ? state.shard->whole : state.start.type()),
                          .fix = std::move(fix)});
 }
@@ -52,7 +52,7 @@ std::size_t axis_of(const Graph& graph, const Graph& all, const State& state, Sh
     return unread.obstacle.empty() ? unread.axis : 1;
   }
   const AttentionWeight weight = attention_weight(graph, state.initial);
-  const std::string fix = "take `shard = \"heads\"` away from it";
+  const std::string fix = "remove `shard = \"heads\"` from it";
   if (!weight.obstacle.empty()) refuse_product(state, sharding, weight.obstacle, fix);
   if (weight.heads % ranks != 0) {
     refuse_product(state, sharding,
@@ -65,7 +65,7 @@ std::size_t axis_of(const Graph& graph, const Graph& all, const State& state, Sh
 }
 
 void check(const Graph& graph, const State& state, Sharding sharding, std::size_t axis, int ranks) {
-  const std::string fix = "take `shard = \"" + std::string(name_of(sharding)) + "\"` away from it";
+  const std::string fix = "remove `shard = \"" + std::string(name_of(sharding)) + "\"` from it";
   if (!(state.final == state.initial))
     refuse_product(state, sharding, "the model changes it itself", fix);
   const bool is_read = !readers_of(graph)[state.initial.index].empty();
@@ -344,8 +344,8 @@ Graph shard_products(const OperatorSet& operators, const Graph& graph, const Sha
     refuse_product(from.states[s], Sharding::heads,
                    from.node(attention).path +
                        " is computed with all heads: its queries, keys and values are not all "
-                       "shared out by heads, or something in between keeps none apart",
-                   "give the weights of all three `shard = \"heads\"`, or take it away from them");
+                       "sharded by heads, or an operator in between mixes the heads",
+                   "give the weights of all three `shard = \"heads\"`, or remove it from them");
   }
   return made;
 }

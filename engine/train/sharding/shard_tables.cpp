@@ -42,19 +42,20 @@ struct LookupGroup {
 };
 
 constexpr const char* lookups_alone =
-    "a table that lookups by ids alone read (Gather along axis 0, sums of such rows)";
+    "a table that only lookups by ids read (Gather along axis 0, sums of such rows)";
 
 [[noreturn]] void refuse(const State& state, Sharding sharding, const std::string& why,
                          std::string got, std::string expected = lookups_alone) {
   const std::string word(name_of(sharding));
   Diagnostic d;
   d.path = state.path.empty() ? state.name : state.path;
-  d.message = (sharding == Sharding::table ? "it cannot be with one rank alone: "
-                                           : "its " + word + " cannot be shared out: ") +
-              why;
+  d.message =
+      (sharding == Sharding::table ? "it cannot be on one rank only: "
+                                   : "its " + word + " cannot be sharded over the ranks: ") +
+      why;
   d.expected = std::move(expected);
   d.got = std::move(got);
-  d.fix = "take `shard = \"" + word + "\"` away from it";
+  d.fix = "remove `shard = \"" + word + "\"` from it";
   throw Error(ErrorKind::usage, std::move(d));
 }
 

@@ -17,7 +17,8 @@ namespace {
   const std::string kind = "\"" + std::string(chosen.options.name()) + "\"";
   Diagnostic d =
       at(chosen.where, chosen.parameter.path,
-         "ranks cannot share out the optimizer's states of this parameter: " + kind + " " + why);
+         "the optimizer's states of this parameter cannot be sharded over the ranks: " + kind +
+             " " + why);
   d.expected = "a kind that updates each element by itself, such as adamw";
   d.got = chosen.kind_key + " = " + kind;
   d.fix = "give it another kind in optimizer.groups, or add { at = \"" + chosen.parameter.path +
@@ -36,7 +37,8 @@ bool StateShards::covers(const Chosen& chosen) const {
   if (kind.kept(choice.settings) == 0 || chosen.parameter.start.bytes() < least_bytes) return false;
   if (kind.whole_tensor) refuse_state(chosen, "needs all of a tensor for each of its elements");
   if (kind.whole_row) refuse_state(chosen, "needs all of a row for each of its elements");
-  if (choice.lazy) refuse_state(chosen, "updates rows alone (of a table, shard = \"rows\" works)");
+  if (choice.lazy)
+    refuse_state(chosen, "updates single rows (for a table, shard = \"rows\" works)");
   return true;
 }
 

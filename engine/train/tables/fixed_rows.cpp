@@ -120,7 +120,7 @@ void keep_rows(GraphBuilder& g, const FixedRows& fixed, const Chosen& chosen,
   if (kind.whole_tensor) {
     refuse(fixed, parameter, "fixed_rows needs an optimizer that updates rows by themselves",
            "any kind but this one",
-           std::string(chosen.options.name()) + ", whose step rests on " + "the whole parameter",
+           std::string(chosen.options.name()) + ", whose step needs " + "the whole parameter",
            "give the parameter another kind in optimizer.groups");
   }
   if (parameter.start.dtype() != DType::float32) {

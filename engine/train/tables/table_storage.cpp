@@ -90,12 +90,12 @@ void check_split_tables(const std::vector<SplitTable>& tables, const Graph& grap
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (!(node.inputs[i] == state->initial)) continue;
         const std::string wrong = wrong_reader(graph, node, i);
-        if (!wrong.empty()) refuse(what_reads, "lookups by ids alone", wrong);
+        if (!wrong.empty()) refuse(what_reads, "only lookups by ids", wrong);
       }
     }
     for (const NamedValue& output : graph.outputs) {
       if (output.value == state->initial)
-        refuse(what_reads, "lookups by ids alone", "the output '" + output.name + "'");
+        refuse(what_reads, "only lookups by ids", "the output '" + output.name + "'");
     }
   }
 }

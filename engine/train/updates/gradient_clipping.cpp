@@ -64,7 +64,7 @@ bool cuts_units(const UpdateRequest& update, const Ints& axes) {
   Diagnostic d;
   d.path = update.parameter.path;
   d.message =
-      "optimizer.clip_adaptive needs whole output units on each rank, and its policy shares out " +
+      "optimizer.clip_adaptive needs whole output units on each rank, and its policy shards " +
       std::string(update.shares_states || !shard ? "the optimizer's states"
                                                  : "its " + std::string(word_of(shard->kind)));
   d.fix = "add { at = \"" + update.parameter.path +

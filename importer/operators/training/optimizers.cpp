@@ -18,7 +18,7 @@ std::size_t parameters_of(const NodeContext& node, std::size_t tensors) {
   const std::size_t given = node.input_count() < first_tensor ? 0 : node.input_count() - 2;
   if (given == 0 || given % tensors != 0) {
     node.fail(fmt::format("R and T, then {} tensors for each parameter", tensors),
-              fmt::format("a multiple of {} behind R and T", tensors), std::to_string(given));
+              fmt::format("a multiple of {} after R and T", tensors), std::to_string(given));
   }
   return given / tensors;
 }

@@ -284,7 +284,7 @@ std::optional<std::string> refuse_gemm(const KernelRequest& request) {
   if (request.inputs[0].type.rank() < 2) return "the first operand is a vector";
   const bool masked = activation_of(request.attributes()) == Activation::relu_grad;
   const bool given = request.inputs.size() > 3 && request.inputs[3].present;
-  if (masked != given) return "a multiplier belongs to ReluGrad alone";
+  if (masked != given) return "only ReluGrad has a multiplier";
   if (masked && request.inputs[3].type.shape != request.outputs[0].type.shape) {
     return "the multiplier is broadcast";
   }

@@ -175,7 +175,7 @@ std::optional<std::string> refuse_tensors(const KernelRequest& r, std::size_t fi
   const std::size_t states = update_kind(*r.node).states.size();
   for (std::size_t k = 0; k <= states; ++k) {
     const bool used = k == 0 || r.is_present(first_state + k - 1);
-    if (used && !r.outputs[k].present) return "a result that nobody reads";
+    if (used && !r.outputs[k].present) return "a result that nothing reads";
   }
   return std::nullopt;
 }
@@ -185,13 +185,13 @@ std::optional<std::string> refuse_rows_update(const KernelRequest& r) {
   const UpdateKind& kind = update_kind(*r.node);
   if (!kind.elementwise() && !r.attributes().flag("lazy")) return kind.op + " of every row";
   if (auto reason = refuse_tensors(r, 1, at.scalars(), at.split)) return reason;
-  if (at.split && !r.outputs[at.tail()].present) return "a result that nobody reads";
+  if (at.split && !r.outputs[at.tail()].present) return "a result that nothing reads";
   if (auto reason = refuse_weights(r, at.gradients())) return reason;
   return refuse_gradients(r, at.gradients());
 }
 
 std::optional<std::string> refuse_dense_rows(const KernelRequest& r) {
-  if (update_group(*r.node).weight) return "a weight beside the master";
+  if (update_group(*r.node).weight) return "a weight in addition to the master";
   if (auto reason = refuse_tensors(r, 2, 2 + update_kind(*r.node).states.size())) return reason;
   return refuse_gradients(r, 1);
 }

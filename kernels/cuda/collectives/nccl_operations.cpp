@@ -36,7 +36,7 @@ std::optional<NcclProblem> NcclCommunicator::start(const ncclUniqueId& id) {
   if (error == cudaSuccess) error = runtime_->make_event(waited_);
   if (error != cudaSuccess) {
     return NcclProblem{runtime_->error_text(error),
-                       "see what tandem doctor says of " + options_.device};
+                       "see what tandem doctor says about " + options_.device};
   }
   return handle_.start(id, rank(), ranks(), options_.start_limit,
                        [this] { return rendezvous_->failure(); });
@@ -103,7 +103,7 @@ void NcclCommunicator::enqueue(Stream& any, std::string_view name, const Exchang
   const RankElements& elements = exchange.elements;
   // Sends and receives of NCCL's take counts of the host, and these are in the GPU's memory.
   if (exchange.kind == CollectiveKind::exchange_rows)
-    refuse(kind, name, "NCCL has no exchange whose counts the GPU alone knows",
+    refuse(kind, name, "NCCL has no exchange whose counts are only in the memory of the GPU",
            "keep tables whose rows are sharded on the host: on = \"cpu\" at their lookups");
   if (exchange.root < 0 || exchange.root >= ranks())
     refuse(kind, name, "there is no rank " + std::to_string(exchange.root), "ranks count from 0");
@@ -290,7 +290,7 @@ void NcclCommunicator::check_locked() {
   if (overdue || is_time) {  // a rank's death explains more than a timeout
     looked_ = Clock::now();
     if (const std::optional<std::string> lost = rendezvous_->failure())
-      fail("the run cannot go on", {*lost, "look at what that rank has printed"});
+      fail("the run cannot continue", {*lost, "look at what that rank has printed"});
   }
   check_runtime(error, "asking for an event");
   if (overdue) {

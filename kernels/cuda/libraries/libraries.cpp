@@ -151,7 +151,7 @@ std::string unfit(const About& about, const std::string& path) {
   }
   if constexpr (std::is_same_v<Table, Cudnn>) {
     const std::string graph = "libcudnn_graph" + cudnn_series;
-    if (file_beside(path, graph).empty()) return "its part " + graph + " is not beside it";
+    if (file_beside(path, graph).empty()) return "its part " + graph + " is not in the same folder";
   }
   return "";
 }

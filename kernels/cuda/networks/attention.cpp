@@ -116,7 +116,7 @@ std::optional<std::string> refuse(NetworkGpu& networks, const KernelRequest& req
   for (const Operand& operand : request.inputs) {
     if (operand.present && operand.type.elements() == 0) return "an operand is empty";
   }
-  if (!ports.is_gradient && !request.outputs[0].present) return "nobody reads y";
+  if (!ports.is_gradient && !request.outputs[0].present) return "nothing reads y";
   const KernelRequest plain = with_plain_layouts(request);
   const AttentionShape n = shape_of(plain);
   if (n.is_causal && n.queries != n.keys) return "causal, but not as many queries as keys";

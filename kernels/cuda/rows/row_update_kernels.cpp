@@ -132,7 +132,7 @@ std::optional<std::string> refuse_tensors(const KernelRequest& r, std::size_t fi
   const std::size_t states = update_kind(*r.node).states.size();
   for (std::size_t k = 0; k <= states; ++k) {
     const bool used = k == 0 || r.is_present(first_state + k - 1);
-    if (used && !r.outputs[k].present) return "a result that nobody reads";
+    if (used && !r.outputs[k].present) return "a result that nothing reads";
     if (k > 0 && used && r.inputs[first_state + k - 1].type.dtype != DType::float32)
       return refused_type(r.inputs[first_state + k - 1].type.dtype);
   }
@@ -142,7 +142,7 @@ std::optional<std::string> refuse_tensors(const KernelRequest& r, std::size_t fi
 std::optional<std::string> refuse_rows_update(const KernelRequest& r) {
   const RowsOperands at(*r.node);
   if (auto reason = refuse_tensors(r, 1, at.scalars(), at.split)) return reason;
-  if (at.split && !r.outputs[at.tail()].present) return "a result that nobody reads";
+  if (at.split && !r.outputs[at.tail()].present) return "a result that nothing reads";
   return refuse_gradients(r, at.gradients());
 }
 

@@ -59,7 +59,7 @@ std::optional<std::string> refuse_update(const KernelRequest& r) {
   for (std::size_t k = 0; k < r.outputs.size(); ++k) {
     const std::size_t own = k % sizes.outputs, group = k / sizes.outputs * sizes.inputs;
     const bool made = own == 0 || (own < sizes.results && r.is_present(group + 1 + own));
-    if (made && !r.outputs[k].present) return "a result that nobody reads";
+    if (made && !r.outputs[k].present) return "a result that nothing reads";
   }
   return refuse_scalars(r, scalars);
 }

@@ -75,7 +75,7 @@ int start(int* rank, int* ranks, int* local_rank, int* local_ranks, char* proble
   }
   if (level < MPI_THREAD_SERIALIZED) {
     (void)std::snprintf(problem, problem_bytes,
-                        "MPI allows one thread alone: start it with MPI_THREAD_SERIALIZED or more");
+                        "MPI allows only one thread: start it with MPI_THREAD_SERIALIZED or more");
     return 1;
   }
   int error = MPI_SUCCESS;

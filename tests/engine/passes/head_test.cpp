@@ -117,8 +117,9 @@ TEST_F(HeadPass, RefusesOutputsThatNoProductMakes) {
   const ValueId x = input();
   g_.set_scope({"sum.Add", Phase::forward, {}});
   g_.output("y", g_.add(gemm("a", x, 6), x));
-  EXPECT_THAT(refusal(g_.finish(), {rule()}),
-              AllOf(HasSubstr("y"), HasSubstr("no such layer lies before"), HasSubstr("(Add)")));
+  EXPECT_THAT(
+      refusal(g_.finish(), {rule()}),
+      AllOf(HasSubstr("y"), HasSubstr("there is no such layer before"), HasSubstr("(Add)")));
 }
 
 TEST_F(HeadPass, RefusesTiedWeightsAndOtherNames) {

@@ -492,9 +492,10 @@ TEST(Communicator, AFailureOfOneRankEndsAllOthersWithItsName) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
     EXPECT_EQ(thrown[2], "row 17 has no label");
     for (const int rank : {0, 1, 3}) {
-      EXPECT_THAT(thrown[static_cast<std::size_t>(rank)],
-                  AllOf(HasSubstr("rank " + std::to_string(rank) + " of 4: the run cannot go on"),
-                        HasSubstr("rank 2 has ended with an error: row 17 has no label")));
+      EXPECT_THAT(
+          thrown[static_cast<std::size_t>(rank)],
+          AllOf(HasSubstr("rank " + std::to_string(rank) + " of 4: the run cannot continue"),
+                HasSubstr("rank 2 has ended with an error: row 17 has no label")));
     }
   }
 }

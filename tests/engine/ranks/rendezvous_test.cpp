@@ -112,8 +112,9 @@ TEST_F(Rendezvouses, ARankThatIsThereAndDoesNotComeIsNamed) {
     std::this_thread::sleep_for(milliseconds(1500));
     return ranks->failure().value_or("none");
   });
-  EXPECT_THAT(processes_.said(), Each(AllOf(HasSubstr("rank 1 (127.0.0.1:"),
-                                            HasSubstr("is there but has not come at 'weights'"))));
+  EXPECT_THAT(processes_.said(),
+              Each(AllOf(HasSubstr("rank 1 (127.0.0.1:"),
+                         HasSubstr("is connected but has not reached it at 'weights'"))));
 }
 
 TEST_F(Rendezvouses, NobodyHasToComeToAnythingWhileAllAreThere) {

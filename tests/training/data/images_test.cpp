@@ -277,9 +277,10 @@ TEST_F(ImageData, WhoAsksHearsOfAllPicturesThatCannotBeOpened) {
 TEST_F(ImageData, DamageThatHeadersHideEndsWithThePath) {
   put("train/a/1.png", "wrong_sum.png");
   const DataSets sets = open(config());
-  EXPECT_THAT(error_of([&] { pictures(*sets.train); }),
-              AllOf(HasSubstr("a/1.png"), HasSubstr("damaged PNG"),
-                    HasSubstr("(mend the file; data.on_bad = \"skip\" leaves such pictures out)")));
+  EXPECT_THAT(
+      error_of([&] { pictures(*sets.train); }),
+      AllOf(HasSubstr("a/1.png"), HasSubstr("damaged PNG"),
+            HasSubstr("(correct the file; data.on_bad = \"skip\" leaves such pictures out)")));
   put("train/a/1.png", "large.png");
   EXPECT_THAT(error_of([&] { pictures(*sets.train); }), HasSubstr("has changed since"));
 }

@@ -165,14 +165,15 @@ TEST_F(Sampler, MistakesOfSourcesAreNamed) {
   write_rows("a.csv", 0, 3, "0,1");
   write_rows("b.csv", 9, 3, "0,1");
   EXPECT_THAT(refusal("sources = [ { files = ['a.csv'] }, { files = ['a.csv'] } ]"),
-              HasSubstr("a file stands in two sources"));
+              HasSubstr("a file is in two sources"));
   EXPECT_THAT(refusal("files = ['b.csv'], sources = [ { files = ['a.csv'] } ]"),
               HasSubstr("either files or sources"));
   EXPECT_THAT(refusal("sources = [ { files = ['a.csv'], weight = 0 }, { files = ['b.csv'] } ]"),
               HasSubstr("out of range"));
   EXPECT_THAT(refusal("sources = [ { weight = 1 } ]"), HasSubstr("files"));
   EXPECT_THAT(refusal("shuffle = 'none'"), HasSubstr("this key is missing"));
-  EXPECT_THAT(refusal("files = ['a.csv'], epoch_end = 'first'"), HasSubstr("there is one source"));
+  EXPECT_THAT(refusal("files = ['a.csv'], epoch_end = 'first'"),
+              HasSubstr("there is only one source"));
   EXPECT_THAT(
       refusal("sources = [ { files = ['a.csv'] }, { files = ['b.csv'] } ], sampler = { kind "
               "= 'balanced', field = 'kind' }"),

@@ -156,7 +156,7 @@ TEST(Delimited, ReadsGzip) {
       write_file(folder / "more.gz", bytes + padding + more);
       EXPECT_THAT(error_of([&] { rows_of(folder / "more.gz", false); }),
                   HasSubstr("broken gzip data at byte " + std::to_string(bytes.size() + zeros) +
-                            ": there is more behind the zeros that pad the data"));
+                            ": there is more data after the zeros that pad it"));
     }
   }
   write_file(folder / "more.gz", bytes + "more");

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 PickleRules rules() {
   return {.file = "w.pt",
           .member = "data.pkl",
-          .fix = "save the weights alone",
+          .fix = "save only the weights",
           .may_stand = may_stand_in_weights,
           .may_be_called = may_be_called_in_weights};
 }
@@ -75,7 +75,7 @@ TEST(Pickle, OtherNamesAreRefused) {
   const std::string system = pickled_name("os", "system"), text = pickled("true");
   const auto is_refused =
       AllOf(HasSubstr("w.pt: data.pkl: "), HasSubstr("os.system"),
-            HasSubstr("nothing of it was executed"), HasSubstr("(save the weights alone)"));
+            HasSubstr("nothing of it was executed"), HasSubstr("(save only the weights)"));
   EXPECT_THAT(refusal(system + text + "\x85R"), is_refused);
   EXPECT_THAT(refusal(system), is_refused);
   EXPECT_THAT(refusal(pickled("os") + pickled("system") + "\x93"), is_refused);
@@ -111,10 +111,10 @@ TEST(Pickle, BrokenOnes) {
   EXPECT_THAT(refusal(""), HasSubstr("does not end in one value"));
   EXPECT_THAT(refusal("K\1K\1"), HasSubstr("does not end in one value"));
   EXPECT_THAT(refusal("K\1("), HasSubstr("does not end in one value"));
-  EXPECT_THAT(refusal("\x85"), HasSubstr("takes more than there is (at byte 2)"));
-  EXPECT_THAT(refusal("K\1(\x85t"), HasSubstr("takes more than there is"));
+  EXPECT_THAT(refusal("\x85"), HasSubstr("takes more values than there are (at byte 2)"));
+  EXPECT_THAT(refusal("K\1(\x85t"), HasSubstr("takes more values than there are"));
   EXPECT_THAT(refusal("t"), HasSubstr("a mark is missing"));
-  EXPECT_THAT(refusal("h\7"), HasSubstr("recalls what it never had"));
+  EXPECT_THAT(refusal("h\7"), HasSubstr("reads an entry that it never stored"));
   EXPECT_THAT(refusal("K\1K\1a"), HasSubstr("no list to append to"));
   EXPECT_THAT(refusal("}(K\1u"), HasSubstr("a key without a value"));
   EXPECT_THAT(refusal("X\xff\xff\xff\x7fxy"), HasSubstr("cut off"));

@@ -104,13 +104,12 @@ TEST_F(RowShards, ThatDoNotFitTogetherAreNamed) {
   };
   EXPECT_THAT(text({shards[0], shards[2]}), HasSubstr("rows are missing"));
   EXPECT_THAT(text({shards[0], shards[2]}), HasSubstr(shards[2].file));
-  EXPECT_THAT(text({shards[0], shards[1]}),
-              HasSubstr("rows are missing behind it: expected 70001"));
+  EXPECT_THAT(text({shards[0], shards[1]}), HasSubstr("rows are missing after it: expected 70001"));
   EXPECT_THAT(text({}), HasSubstr("no file holds rows"));
   shards[1].rows -= 1;
   EXPECT_THAT(text(shards), HasSubstr("rows of another type"));
   EXPECT_THAT(testing::error_text([&] { read_row_shards(folder_.path(), "wide", {shards[0]}); }),
-              HasSubstr("does not hold rows of this tensor alone"));
+              HasSubstr("does not hold only rows of this tensor"));
 }
 
 TEST_F(RowShards, ThatChangedPlacesAreNamed) {

@@ -241,7 +241,7 @@ TEST_F(LoadWeights, CountersAndWeightsThatNobodyNeedsArePassedOver) {
   EXPECT_THAT(refusal(tensors), AllOf(HasSubstr("unused.weight"), Not(HasSubstr("tracked"))));
   parts_.other_names = {"unused.weight"};
   expect_whole(load(tensors));
-  EXPECT_THAT(notes_, Contains(HasSubstr("passed over: 1 tensors of integers")));
+  EXPECT_THAT(notes_, Contains(HasSubstr("left out: 1 tensors of integers")));
 }
 
 TEST_F(LoadWeights, TiedWeightsHaveSeveralNames) {

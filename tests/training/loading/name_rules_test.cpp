@@ -55,7 +55,7 @@ TEST(NamePattern, PairsThatMeanNothingAreTold) {
   EXPECT_EQ(name_pattern_problem("a.*", "b.**"), wildcards);
   EXPECT_EQ(name_pattern_problem("a.*.**", "**.*"), wildcards);
   EXPECT_EQ(name_pattern_problem("a", "b.*"), wildcards);
-  EXPECT_EQ(name_pattern_problem("a.b**", "a.b**"), "** stands for whole parts, between dots");
+  EXPECT_EQ(name_pattern_problem("a.b**", "a.b**"), "** must be a whole part between dots");
   EXPECT_EQ(name_pattern_problem("", "b"), "an empty name");
   EXPECT_EQ(name_pattern_problem("a", ""), "an empty name");
 }

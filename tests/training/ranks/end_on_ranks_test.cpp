@@ -48,7 +48,7 @@ Ending ending_of(int rank, std::optional<std::string> failure, const Diagnostic&
 const Diagnostic own{.message = "row 17 has no label", .file = "train.csv"};
 
 Diagnostic witness(const std::string& failure) {
-  return {.message = "rank 0 of 4: the run cannot go on", .got = failure};
+  return {.message = "rank 0 of 4: the run cannot continue", .got = failure};
 }
 
 TEST(EndOnRanks, WhoHasTheErrorTellsIt) {

@@ -475,7 +475,7 @@ TEST(ShardProducts, WhatCannotBeSharedOut) {
     EXPECT_THAT(
         refused_products(perceptron_of({"optimizer.kind=" + kind}, {{"up.weight", columns}}), 2),
         AllOf(HasSubstr("up:weight"), HasSubstr(kind),
-              HasSubstr("shares out its columns among the ranks")));
+              HasSubstr("shards its columns over the ranks")));
   }
 }
 
@@ -485,10 +485,10 @@ TEST(ShardProducts, AdaptiveLimitsOfPartsOfUnits) {
   const std::vector<std::string> keys{"optimizer.clip_adaptive=0.1"};
   for (const int rank : {0, 3}) {
     EXPECT_THAT(refused_products(perceptron_of(keys, {{"down.weight", rows}}), 4, rank),
-                AllOf(HasSubstr("down:weight"), HasSubstr("shares out its rows")))
+                AllOf(HasSubstr("down:weight"), HasSubstr("shards its rows")))
         << rank;
     EXPECT_THAT(refused_products(perceptron_of(keys, {{"down.weight", columns}}, true), 4, rank),
-                AllOf(HasSubstr("down:weight"), HasSubstr("shares out its columns")))
+                AllOf(HasSubstr("down:weight"), HasSubstr("shards its columns")))
         << rank;
   }
 }

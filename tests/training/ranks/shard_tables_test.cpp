@@ -342,15 +342,15 @@ TEST(ShardTables, WhatIsNoTableOfLookups) {
 TEST(ShardTables, KindsThatRestOnTheWholeTable) {
   for (const std::string kind : {"lamb", "adafactor"}) {
     EXPECT_THAT(refused({.keys = optimizers(ftrl, "kind=\"" + kind + "\"")}),
-                AllOf(HasSubstr("deep:weight"), HasSubstr(kind), HasSubstr("rests on the whole")));
+                AllOf(HasSubstr("deep:weight"), HasSubstr(kind), HasSubstr("needs the whole")));
   }
 }
 
 TEST(ShardTables, KindsThatRestOnWholeRows) {
   for (const std::string kind : {"rowwise_adagrad", "group_ftrl", "lamb", "adafactor"}) {
     EXPECT_THAT(refused({.keys = optimizers(ftrl, "kind=\"" + kind + "\"")}, {}, by_columns),
-                AllOf(HasSubstr("deep:weight"), HasSubstr(kind), HasSubstr("rests on whole rows"),
-                      HasSubstr("shares out its columns")));
+                AllOf(HasSubstr("deep:weight"), HasSubstr(kind), HasSubstr("needs whole rows"),
+                      HasSubstr("shards its columns")));
   }
 }
 
@@ -361,7 +361,7 @@ TEST(ShardTables, AdaptiveLimitsNeedWholeUnits) {
   EXPECT_EQ(refused(of, {}, whole_tables), "");
   EXPECT_THAT(refused(of, {}, by_columns),
               AllOf(HasSubstr("deep:weight"), HasSubstr("clip_adaptive needs whole output units"),
-                    HasSubstr("shares out its columns")));
+                    HasSubstr("shards its columns")));
 }
 
 TEST(ShardTables, FewerColumnsThanRanks) {
@@ -369,10 +369,11 @@ TEST(ShardTables, FewerColumnsThanRanks) {
   EXPECT_EQ(refused(of, {}, by_columns, 4), "");
   // Blocks of one column, and of two, of which the third rank would have none.
   for (const int ranks : {5, 3}) {
-    EXPECT_THAT(refused(of, {}, by_columns, ranks),
-                AllOf(HasSubstr("deep:weight"), HasSubstr("its columns cannot be shared out"),
-                      HasSubstr("some of " + std::to_string(ranks) + " ranks would have none"),
-                      HasSubstr("take `shard = \"columns\"` away")));
+    EXPECT_THAT(
+        refused(of, {}, by_columns, ranks),
+        AllOf(HasSubstr("deep:weight"), HasSubstr("its columns cannot be sharded over the ranks"),
+              HasSubstr("some of " + std::to_string(ranks) + " ranks would have none"),
+              HasSubstr("remove `shard = \"columns\"` from it")));
   }
   EXPECT_THAT(refused(of, {}, {{"wide.weight", Sharding::columns}}),
               AllOf(HasSubstr("wide:weight"), HasSubstr("would have none")));
@@ -384,7 +385,7 @@ TEST(ShardTables, ColumnsThatSomethingElseReads) {
           {.keys = optimizers(ftrl, lazy_adam)},
           [](GraphBuilder& g) { g.output("table", g.graph().find_state("deep.weight")->initial); },
           by_columns),
-      AllOf(HasSubstr("deep:weight"), HasSubstr("its columns cannot be shared out"),
+      AllOf(HasSubstr("deep:weight"), HasSubstr("its columns cannot be sharded over the ranks"),
             HasSubstr("output table")));
 }
 

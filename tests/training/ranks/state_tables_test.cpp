@@ -52,7 +52,7 @@ TEST(StateTables, WhatFlatPartsCannotHold) {
     EXPECT_THAT(refusal({adam, fixed}, sharding),
                 AllOf(HasSubstr("table:weight"), HasSubstr("a table with fixed rows")));
     EXPECT_THAT(refusal({lazy}, sharding),
-                AllOf(HasSubstr("table:weight"), HasSubstr("updates rows alone")));
+                AllOf(HasSubstr("table:weight"), HasSubstr("updates single rows")));
   }
 }
 

@@ -44,7 +44,7 @@ class UnreadableSample : public testing::RankTraining {
     EXPECT_EQ(saved, list_checkpoints(folder_ / (name + "-one/checkpoints")));
     EXPECT_THAT(saved, ElementsAre(checkpoint_name(place / 8)));
     EXPECT_THAT(many.first().messages,
-                ::testing::Contains(HasSubstr("is saved: --resume goes on from there")));
+                ::testing::Contains(HasSubstr("is saved: --resume continues from there")));
     train_ = good_;
     const RankRuns rest = run_ranks(
         {.ranks = ranks, .keys = keys(name, more), .resume = folder_ / name, .shards = shards});

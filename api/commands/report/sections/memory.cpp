@@ -67,8 +67,8 @@ std::string memory_section(const ReportInput& input) {
   }
   if (text.empty()) return "<p>This run has no plan.json, which training writes at its start.</p>";
   return text +
-         "<p class=\"quiet\">What the plan gives out for one step, or for the micro-batch of "
-         "one that holds the update. Inputs, outputs and constants are not in it.</p>";
+         "<p class=\"quiet\">What the plan allocates for one step, or for the micro-batch that "
+         "contains the update. Inputs, outputs and constants are not in it.</p>";
 }
 
 }  // namespace tandem::api

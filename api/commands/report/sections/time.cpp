@@ -122,8 +122,7 @@ std::string time_section(const ReportInput& input) {
   }
   if (!text.empty()) return text;
   return "<p>No times were measured here. <code>tandem train … --log-operators</code> writes those "
-         "of "
-         "each logged step into the run; for a run that is there</p><pre><code>tandem bench "
+         "of each logged step into the run; for an existing run</p><pre><code>tandem bench "
          "RUN/train.resolved.toml --json &gt; RUN/bench.json</code></pre><p>measures them, and "
          "this page shows them once it is made again.</p>";
 }
