@@ -151,6 +151,18 @@ Where PolicyRule::where_of(std::string_view key) const {
   return place ? *place : where;
 }
 
+PolicyRule rule_on(std::string_view at, const std::string& device) {
+  PolicyRule rule;
+  rule.at = Selector(at);
+  rule.run = rule.param = rule.state = device;
+  return rule;
+}
+
+std::string to_toml(PolicyRule rule) {
+  const std::string line = write_keys([&](KeyVisitor& v) { v.section("rule", rule, on_one_line); });
+  return line.substr(7, line.size() - 8);  // between "rule = " and the line end
+}
+
 Policy parse_policy(std::string_view text, const std::string& path,
                     const std::vector<std::string>& place, std::vector<Diagnostic>* errors) {
   return parse(&text, path, place, errors);

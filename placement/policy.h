@@ -61,11 +61,18 @@ struct PolicyRule {
   Where where_of(std::string_view key) const;
 };
 
+using PolicyRules = std::vector<PolicyRule>;
+
+/// { at = AT, on = DEVICE }
+PolicyRule rule_on(std::string_view at, const std::string& device);
+/// The rule as an item of a policy file's lists: `{ at = "**", on = "gpu0", state = "cpu" }`.
+std::string to_toml(PolicyRule rule);
+
 struct Policy {
   COPIED_OUT_OF_LINE(Policy);
 
-  std::string file;               // as given; "" without a file
-  std::vector<PolicyRule> rules;  // auto, rules, command line: later ones win
+  std::string file;   // as given; "" without a file
+  PolicyRules rules;  // auto, rules, command line: later ones win
   std::vector<DeviceBinding> devices;
   std::string model_file;       // absolute, or ""
   std::string model_structure;  // "sha256:...", or ""

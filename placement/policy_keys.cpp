@@ -79,18 +79,22 @@ std::string with_devices(std::string_view text) {
 }
 
 KeyForm selector_form(std::optional<Selector>& member) {
-  return {selector_value, [&](const Found& found) { member.emplace(found.value.text); }};
+  return {selector_value, [&](const Found& found) { member.emplace(found.value.text); },
+          [&] { return member ? toml_string(member->text()) : std::string(); }};
 }
 
 KeyForm size_form(std::optional<std::uint64_t>& member) {
-  return {string_value, [&](const Found& found) {
+  return {string_value,
+          [&](const Found& found) {
             member = parse_size(found.value.text);
             if (!member) found.report("not a size", "\"64MiB\" or \"2GiB\"", describe(found.value));
-          }};
+          },
+          [&] { return member ? toml_string(exact_size(*member)) : std::string(); }};
 }
 
 KeyForm cache_form(std::optional<CacheSize>& member) {
-  return {string_value, [&](const Found& found) {
+  return {string_value,
+          [&](const Found& found) {
             CacheSize size;
             size.bytes = parse_size(found.value.text).value_or(0);
             if (size.bytes == 0) size.part = parse_percent(found.value.text).value_or(0);
@@ -99,6 +103,10 @@ KeyForm cache_form(std::optional<CacheSize>& member) {
             else
               found.report("not the size of a cache", "\"2GiB\", or a part of the table, \"10%\"",
                            describe(found.value));
+          },
+          [&] {
+            if (!member) return std::string();
+            return toml_string(member->bytes > 0 ? exact_size(member->bytes) : cache_text(*member));
           }};
 }
 
@@ -118,15 +126,17 @@ void visit_filters(KeyVisitor& v, PolicyRule& rule) {
 
 /// Keys that say what becomes of what a rule matches.
 void visit_attributes(KeyVisitor& v, PolicyRule& rule) {
+  const bool is_on = rule.run && rule.param && rule.state;
   v.key("on",
         KeyForm{string_value,
-                [&](const Found& found) { rule.run = rule.param = rule.state = found.value.text; }},
+                [&](const Found& found) { rule.run = rule.param = rule.state = found.value.text; },
+                [&, is_on] { return is_on ? toml_string(*rule.run) : std::string(); }},
         "the device for run, param and state at once");
-  v.key("run", rule.run, by_default("(the device of the run)"),
+  v.key("run", rule.run, by_default("(the device of the run)"), written_if(!is_on),
         "where an operator computes; its backward follows");
   v.key("param", rule.param, by_default("(where its readers run)"),
-        "home of a parameter's compute-type weight");
-  v.key("state", rule.state, by_default("(param)"),
+        written_if(!is_on || rule.param != rule.run), "home of a parameter's compute-type weight");
+  v.key("state", rule.state, by_default("(param)"), written_if(!is_on || rule.state != rule.run),
         "home of the master weight and moments, and where the update runs");
   v.key("acts", rule.acts, by_default("\"keep\""),
         "what becomes of an operator's results between forward and backward");
@@ -178,7 +188,8 @@ std::vector<KeyInfo> all_keys() {
 
 void visit(KeyVisitor& v, PolicyRule& rule) {
   v.key("at",
-        KeyForm{selector_value, [&](const Found& found) { rule.at = Selector(found.value.text); }},
+        KeyForm{selector_value, [&](const Found& found) { rule.at = Selector(found.value.text); },
+                [&] { return toml_string(rule.at.text()); }},
         required, "which operators and parameters: an anchored glob over whole paths");
   visit_filters(v, rule);
   visit_attributes(v, rule);
@@ -186,8 +197,9 @@ void visit(KeyVisitor& v, PolicyRule& rule) {
         word(
             "require|prefer", [&] { return rule.prefer ? 1 : 0; },
             [&](std::size_t number) { rule.prefer = number == 1; }),
+        written_if(rule.prefer),
         "prefer: fall back where a device has no kernel, instead of an error");
-  v.key("optional", rule.optional, "the rule may match nothing");
+  v.key("optional", rule.optional, written_if(rule.optional), "the rule may match nothing");
   v.key("why", text_or_none(rule.why), "a remark that explanations repeat");
   v.when_read([](const TableReader& table) {
     static const std::vector<std::string> attributes = names_in_rule(visit_attributes);

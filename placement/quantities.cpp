@@ -37,6 +37,8 @@ std::optional<double> factor(std::string_view unit) {
   return std::nullopt;
 }
 
+constexpr std::string_view binary_units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+
 }  // namespace
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
@@ -77,14 +79,21 @@ std::optional<double> parse_percent(std::string_view text) {
 }
 
 std::string size_text(std::uint64_t bytes) {
-  constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
   std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(units)) {
+  while (value >= 1024 && unit + 1 < std::size(binary_units)) {
     value /= 1024;
     ++unit;
   }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+  return unit == 0 ? fmt::format("{} B", bytes)
+                   : fmt::format("{:.1f} {}", value, binary_units[unit]);
+}
+
+std::string exact_size(std::uint64_t bytes) {
+  std::size_t unit = 0;
+  for (; bytes > 0 && bytes % 1024 == 0 && unit + 1 < std::size(binary_units); ++unit)
+    bytes /= 1024;
+  return fmt::format("{}{}", bytes, binary_units[unit]);
 }
 
 std::string bytes_text(double bytes) {

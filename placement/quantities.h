@@ -19,6 +19,8 @@ std::optional<double> parse_percent(std::string_view text);
 
 /// "512 B", "2.6 KiB", "1.2 GiB".
 std::string size_text(std::uint64_t bytes);
+/// "4KiB", "1500B": to the byte, as `parse_size` reads it.
+std::string exact_size(std::uint64_t bytes);
 /// "3.4 MiB", "1.25 GiB".
 std::string bytes_text(double bytes);
 

@@ -10,7 +10,7 @@ namespace tandem {
 
 struct RunPolicy {
   Policy policy;
-  std::string text;  // the policy file's, or that of a file without rules
+  std::string text;  // the policy file's, or that of a file without rules; not of rules to try
   std::vector<std::string> added_rules, added_devices;  // from the command line
   ResolveOptions options;
   int threads = 0;  // the host's; 0: all usable cores

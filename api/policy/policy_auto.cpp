@@ -1,6 +1,5 @@
 // `tandem policy auto`: searches for a placement within memory budgets and writes it as the
 // policy's list `auto`.
-#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -21,25 +20,11 @@ namespace {
 
 constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
 
-/// Checks the file as it is, so that errors have its line numbers; unless it has a list `auto`,
-/// which is about to be replaced.
-void check_as_written(PolicyCase& of, const std::string& text, const std::string& path) {
-  std::vector<Diagnostic> ignored;
-  const Policy policy = parse_policy(text, path, {}, &ignored);
-  const bool has_auto = std::any_of(policy.rules.begin(), policy.rules.end(), [](const auto& rule) {
-    return rule.layer == Layer::automatic;
-  });
-  if (has_auto) return;
-  of.replace_policy(text);
-  of.resolved();
-}
-
-DeviceProfiles profiles_of(PolicyCase& of, const std::vector<std::string>& devices,
-                           const std::string& text, const std::string& path, bool measure) {
+DeviceProfiles profiles_of(PolicyCase& of, AutoCase& candidates,
+                           const std::vector<std::string>& devices, bool measure) {
   DeviceProfiles profiles;
   for (const std::string& name : devices) {
-    of.replace_policy(
-        replace_auto(text, path, {"{ at = \"**\", on = " + toml_string(name) + " },"}));
+    candidates.try_rules({rule_on("**", name)});
     profiles[name] = of.profile(name, measure);
   }
   return profiles;
@@ -78,15 +63,19 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   check_budget_names(budgets, known);
   const std::vector<std::string> devices =
       device_names(options.devices, text, budgets, profiles, options.ranks);
-  if (exists) check_as_written(of, text, source);
-  AutoCase candidates(of, bare, devices, budgets, automatic.most_plans);
+  of.replace_policy(text);
+  const PolicyRules& rules = of.policy().policy.rules;  // those of the list come first
+  const bool has_auto = !rules.empty() && rules[0].layer == Layer::automatic;
+  // Without a list that is about to be replaced, the file has to be right as it is.
+  if (exists && !has_auto) of.resolved();
+  AutoCase candidates(of, devices, budgets, automatic.most_plans);
   candidates.check_devices();
   std::string times = options.profile.empty() ? "assumed times"
                       : find_data_sheet(options.profile)
                           ? "times by the data sheet of " + options.profile
                           : "times of " + options.profile;
   if (automatic.measure || !automatic.save_profile.empty())
-    profiles = profiles_of(of, devices, bare, to, automatic.measure);
+    profiles = profiles_of(of, candidates, devices, automatic.measure);
   if (automatic.measure) {
     of.set_profiles(profiles);
     times = automatic.save_profile.empty()
@@ -104,7 +93,7 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
       automatic.on_progress(plans, most, fits ? best->seconds * 1e3 : -1);
     };
   }
-  FoundPlacement found = find_placement(candidates, text, options.ranks, watch);
+  FoundPlacement found = find_placement(candidates, options.ranks, watch);
   found.times = times;
   const bool kept = (!found.pinned_by.empty() && found.before) || found.is_old_better();
   const std::string after = kept ? text : replace_auto(bare, to, found.lines);

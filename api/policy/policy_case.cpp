@@ -158,26 +158,27 @@ PlacedModel& PolicyCase::placed() {
   return *placed_;
 }
 
-void PolicyCase::replace_policy(const std::string& text) {
+void PolicyCase::replace_policy(RunPolicy policy) {
   placed_.reset();
-  placing_.text = text;
-  policy_ = read_run_policy(config_, placing_);
+  policy_ = std::move(policy);
 }
 
-void PolicyCase::with_rule(const std::string& rule, const std::function<void()>& look) {
+void PolicyCase::replace_policy(const std::string& text) {
+  placing_.text = text;
+  replace_policy(read_run_policy(config_, placing_));
+}
+
+void PolicyCase::with_rule(const PolicyRule& rule, FunctionRef<void()> look) {
   struct PutBack {
     PolicyCase& of;
     std::unique_ptr<PlacedModel> placed;  // earlier plans refer to its devices
-    RunPolicy policy;
     ~PutBack() {
-      of.placing_.place.pop_back();
-      of.policy_ = std::move(policy);
+      of.policy_.policy.rules.pop_back();
       of.placed_ = std::move(placed);
     }
   };
-  placing_.place.push_back(rule);
-  const PutBack put_back{*this, std::move(placed_), policy_};
-  policy_ = read_run_policy(config_, placing_);
+  policy_.policy.rules.push_back(rule);
+  const PutBack put_back{*this, std::move(placed_)};
   look();
 }
 

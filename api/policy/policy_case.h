@@ -1,7 +1,6 @@
 // A configuration with its model and policy, which every policy command opens.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,8 +49,10 @@ class PolicyCase final : public TriedModel {
   PlacedModel& placed();
   const ResolvedPolicy& resolved() override { return placed().resolved(); }
   const std::vector<Device*>& devices() { return placed().devices(); }
-  void replace_policy(const std::string& text) override;
-  void with_rule(const std::string& rule, const std::function<void()>& look) override;
+  void replace_policy(RunPolicy policy) override;
+  /// Reads it from the text of a file.
+  void replace_policy(const std::string& text);
+  void with_rule(const PolicyRule& rule, FunctionRef<void()> look) override;
 
   /// Opens the data for the types of its fields where the configuration has any.
   PlannedStep plan(PlannedPrograms programs) override;

@@ -100,7 +100,7 @@ PolicyPlan policy_plan(const PolicyOptions& options) {
   const Policy& policy = of.policy().policy;
   std::vector<Remedy> remedies;
   if (!step.fits()) {
-    remedies = find_remedies(resolved, tried_plan(resolved, step), [&](const std::string& rule) {
+    remedies = find_remedies(resolved, tried_plan(resolved, step), [&](const PolicyRule& rule) {
       TriedPlan tried;
       of.with_rule(rule, [&] { tried = tried_plan(of.resolved(), of.plan()); });
       return tried;

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "placement/edit.h"
 #include "placement/quantities.h"
 
 namespace tandem {
@@ -17,7 +16,7 @@ constexpr int most_usual_plans = 600, least_usual_plans = 75;
 constexpr int least_trials = 16;           // how many rules are tried without, at least
 constexpr double operators_of_most = 100;  // the most plans for up to this many operators
 
-// A plan refused with the first problem: "deep:weight: its columns cannot be shared out: …".
+// A plan refused with the first problem: "deep:weight: its columns cannot be sharded: …".
 AutoPlan impossible(const Error& error) {
   AutoPlan plan;
   plan.score.possible = false;
@@ -34,6 +33,15 @@ TriedPlan as_tried(const AutoPlan& plan) {
   for (const DeviceUse& use : plan.devices)
     tried.peaks.push_back({use.name, use.memory.peak, !use.limit || use.memory.peak <= *use.limit});
   return tried;
+}
+
+// The policy without its list `auto`, and without what is wrong there.
+RunPolicy without_auto(RunPolicy policy) {
+  std::erase_if(policy.policy.rules,
+                [](const PolicyRule& rule) { return rule.layer == Layer::automatic; });
+  std::erase_if(policy.options.earlier,
+                [](const Diagnostic& problem) { return problem.path.starts_with("auto."); });
+  return policy;
 }
 
 // Indices of the hand-written rules that place everything; none where something is left.
@@ -62,28 +70,37 @@ int usual_plans(std::size_t operators) {
   return std::max(least_usual_plans, static_cast<int>(most_usual_plans / (larger * larger)));
 }
 
-AutoCase::AutoCase(TriedModel& of, std::string text, std::vector<std::string> devices,
+AutoCase::AutoCase(TriedModel& of, std::vector<std::string> devices,
                    std::map<std::string, std::uint64_t> budgets, int most_plans)
     : of_(of),
-      text_(std::move(text)),
-      path_(of.policy().policy.file),
+      before_(of.policy()),
+      without_auto_(without_auto(before_)),
       devices_(std::move(devices)),
       budgets_(std::move(budgets)),
       most_plans_(most_plans) {}
 
-std::string AutoCase::with_rules(const std::vector<std::string>& rules) const {
-  std::vector<std::string> lines;
-  for (const std::string& rule : rules) lines.push_back(rule + ",");
-  return replace_auto(text_, path_, lines);
+void AutoCase::try_rules(const PolicyRules& rules) {
+  RunPolicy tried = without_auto_;
+  PolicyRules& all = tried.policy.rules;
+  all.insert(all.begin(), rules.begin(), rules.end());
+  for (std::size_t r = 0; r < rules.size(); ++r) all[r].layer = Layer::automatic;
+  of_.replace_policy(std::move(tried));
 }
 
 void AutoCase::check_devices() {
+  const std::string& file = before_.policy.file;
   for (std::size_t d = devices_.size(); d-- > 0;) {
-    of_.replace_policy(with_rules({to_toml({"**", static_cast<int>(d), {}, {}, {}}, devices_)}));
+    PolicyRule rule = rule_on("**", devices_[d]);
+    rule.where.file = file;  // but in no line of it
+    try_rules({rule});
     try {
       of_.resolved();
     } catch (const Error& error) {
-      throw Error(error.kind(), without_tried_lines(error.diagnostics(), devices_[d]));
+      std::vector<Diagnostic> problems = error.diagnostics();
+      for (Diagnostic& problem : problems) {
+        if (problem.file == file && problem.line == 0) say_of(devices_[d], problem);
+      }
+      throw Error(error.kind(), std::move(problems));
     }
   }
   if (most_plans_ < 1) most_plans_ = usual_plans(of_.resolved().operators.size());
@@ -94,27 +111,11 @@ void AutoCase::check_devices() {
 
 // Reports a problem at what asks for the device: an argument, or the table of the policy.
 void AutoCase::say_of(const std::string& device, Diagnostic& problem) const {
-  problem.file = path_;
-  problem.path = "devices." + device;
-  for (const std::string& argument : of_.policy().added_devices) {
+  for (const std::string& argument : before_.added_devices) {
     if (argument.starts_with(device + "=")) problem.file = "--device";
   }
   if (budgets_.contains(device)) problem.file = "--budget";
-  if (problem.file != path_) problem.path = device;
-}
-
-std::vector<Diagnostic> AutoCase::without_tried_lines(std::vector<Diagnostic> problems,
-                                                      const std::string& device) const {
-  for (const PolicyRule& rule : of_.policy().policy.rules) {
-    if (rule.layer != Layer::automatic) continue;
-    for (Diagnostic& problem : problems) {
-      if (problem.file != rule.where.file || problem.line != rule.where.line) continue;
-      problem.file.clear();
-      problem.line = problem.column = 0;
-      if (!device.empty()) say_of(device, problem);
-    }
-  }
-  return problems;
+  problem.path = (problem.file == before_.policy.file ? "devices." : "") + device;
 }
 
 void AutoCase::make_options() {
@@ -185,14 +186,16 @@ AutoResult AutoCase::search(const AutoWatch& watch) {
   problem.options = options_;
   bool is_first = true;
   std::optional<AutoScore> best_score;
+  std::map<AutoChoices, AutoScore> scores;
   problem.score = [&](const AutoChoices& choices) -> std::optional<AutoScore> {
     if (!is_first && watch.stop_requested && watch.stop_requested()) is_stopped_ = true;
     if (is_stopped_) return std::nullopt;
+    if (const auto known = scores.find(choices); known != scores.end()) return known->second;
     is_first = false;
     const int before = plans_;
     const std::optional<AutoPlan> tried = plan(rules_of(choices));
     if (!tried) return std::nullopt;
-    const AutoScore& score = tried->score;
+    const AutoScore& score = scores[choices] = tried->score;
     if (score.possible && (!best_score || better(score, *best_score))) best_score = score;
     if (plans_ > before && watch.on_progress) watch.on_progress(plans_, most_plans_, best_score);
     return score;
@@ -206,19 +209,16 @@ AutoResult AutoCase::search(const AutoWatch& watch) {
   return best;
 }
 
-std::vector<ShardWay> AutoCase::shard_ways(const std::vector<std::string>& rules) {
-  of_.replace_policy(with_rules(rules));
+std::vector<ShardWay> AutoCase::shard_ways(const PolicyRules& rules) {
+  try_rules(rules);
   return tandem::shard_ways(of_.resolved(), of_.graph());
 }
 
-std::vector<std::string> AutoCase::rules_of(const AutoChoices& choices) const {
-  std::vector<std::string> rules;
+PolicyRules AutoCase::rules_of(const AutoChoices& choices) const {
   const std::string builtin = of_.policy().options.default_device;
   const auto found = std::find(devices_.begin(), devices_.end(), builtin);
   const int device = found == devices_.end() ? 0 : static_cast<int>(found - devices_.begin());
-  for (const AutoRule& rule : auto_rules(groups_, choices, device))
-    rules.push_back(to_toml(rule, devices_));
-  return rules;
+  return auto_rules(groups_, choices, device, devices_);
 }
 
 std::string AutoCase::resolved_key() {
@@ -277,86 +277,74 @@ AutoPlan AutoCase::plan_of(const PlannedStep& step) {
   return plan;
 }
 
-AutoPlan AutoCase::plan_text(const std::string& text) {
-  of_.replace_policy(text);
+AutoPlan AutoCase::plan_before() {
+  of_.replace_policy(before_);
   return measure_plan();
 }
 
 AutoPlan AutoCase::plan_behind(const AutoChoices& choices) {
   constexpr int nowhere = -1;  // rules state every choice, that of the default device as well
-  std::vector<std::string> rules;
-  for (const AutoRule& rule : auto_rules(groups_, choices, nowhere))
-    rules.push_back(to_toml(rule, devices_));
-  AutoPlan plan;
-  const std::function<void(std::size_t)> stack = [&](std::size_t next) {
-    if (next == rules.size())
-      plan = measure_plan();
-    else
-      of_.with_rule(rules[next], [&] { stack(next + 1); });
-  };
+  RunPolicy tried = without_auto_;
+  for (PolicyRule& rule : auto_rules(groups_, choices, nowhere, devices_))
+    tried.policy.rules.push_back(std::move(rule));
   try {
-    of_.replace_policy(with_rules({}));
-    stack(0);
+    of_.replace_policy(std::move(tried));
+    return measure_plan();
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::usage) throw;
     return impossible(error);
   }
+}
+
+std::optional<AutoPlan> AutoCase::plan(const PolicyRules& rules) {
+  std::string key;  // "" where nothing could be resolved
+  AutoPlan plan;
+  try {
+    try_rules(rules);
+    key = resolved_key();
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+    if (searching_ && plans_ >= most_plans_) return std::nullopt;
+    ++plans_;
+    plan = measure_plan();
+  } catch (const Error& error) {  // no kernel there, or a parameter without a home
+    if (error.kind() != ErrorKind::usage) throw;
+    if (!error_) error_ = error;
+    plan = impossible(error);
+  }
+  if (!key.empty()) known_.emplace(key, plan);
   return plan;
 }
 
-std::optional<AutoPlan> AutoCase::plan(const std::vector<std::string>& rules) {
-  std::string text;
-  for (const std::string& rule : rules) text += rule + "\n";
-  if (const auto known = by_text_.find(text); known != by_text_.end()) return known->second;
-  AutoPlan* made = nullptr;
-  try {
-    of_.replace_policy(with_rules(rules));
-    const std::string key = resolved_key();
-    if (const auto known = known_.find(key); known != known_.end())
-      return by_text_.emplace(text, known->second).first->second;
-    if (searching_ && plans_ >= most_plans_) return std::nullopt;
-    ++plans_;
-    made = &known_[key];
-    *made = measure_plan();
-    return by_text_.emplace(text, *made).first->second;
-  } catch (const Error& error) {  // no kernel there, or a parameter without a home
-    if (error.kind() != ErrorKind::usage) throw;
-    if (!error_) error_ = Error(error.kind(), without_tried_lines(error.diagnostics()));
-    const AutoPlan refused = impossible(error);
-    if (made != nullptr) *made = refused;
-    return by_text_.emplace(text, refused).first->second;
-  }
-}
-
-std::vector<std::string> AutoCase::simplified(std::vector<std::string> rules) {
-  const auto without = [&](std::size_t i) {
-    std::vector<std::string> fewer = rules;
-    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-    return fewer;
-  };
+PolicyRules AutoCase::simplified(PolicyRules rules) {
   if (is_stopped_) {
     all_simplified_ = false;
     return rules;
   }
+  std::optional<AutoPlan> now = plan(rules);
   int trials = std::max(least_trials, most_plans_ / 4);  // n rules can ask for n * n / 2
   for (std::size_t i = rules.size(); i-- > 0;) {         // exceptions first
     all_simplified_ = trials-- > 0;
     if (!all_simplified_) break;
-    const std::vector<std::string> fewer = without(i);
-    const std::optional<AutoPlan> now = plan(rules), then = plan(fewer);
+    PolicyRules fewer = rules;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+    const std::optional<AutoPlan> then = plan(fewer);
     if (!now || !then || better(now->score, then->score)) continue;
-    rules = fewer;
+    rules = std::move(fewer);
+    now = then;
     i = rules.size();
   }
   return rules;
 }
 
-std::vector<std::string> AutoCase::commented(const std::vector<std::string>& rules) {
-  of_.replace_policy(with_rules(rules));
+std::vector<std::string> AutoCase::commented(const PolicyRules& rules) {
+  try_rules(rules);
   const ResolvedPolicy& resolved = of_.resolved();
-  std::size_t width = 0;
-  for (const std::string& rule : rules) width = std::max(width, rule.size() + 1);
   std::vector<std::string> lines;
+  std::size_t width = 0;
+  for (const PolicyRule& rule : rules) {
+    lines.push_back(to_toml(rule) + ",");
+    width = std::max(width, lines.back().size());
+  }
   for (std::size_t r = 0; r < rules.size(); ++r) {
     ItemCounts counts;
     std::size_t bytes = 0;
@@ -374,35 +362,28 @@ std::vector<std::string> AutoCase::commented(const std::vector<std::string>& rul
       bytes += parameter.bytes;
     }
     const std::vector<std::string> most = nonzero_counts(counts);
-    lines.push_back(fmt::format("{:<{}}  # {}, {}", rules[r] + ",", width,
-                                most.empty() ? "0 operators" : most[0], bytes_text(bytes)));
+    lines[r] = fmt::format("{:<{}}  # {}, {}", lines[r], width,
+                           most.empty() ? "0 operators" : most[0], bytes_text(bytes));
   }
   return lines;
 }
 
-std::vector<PolicyRule> AutoCase::pinned_by(const std::string& before) {
-  of_.replace_policy(with_rules({}));
-  std::set<int> pinning;
+PolicyRules AutoCase::pinned_by() {
+  try_rules({});
+  PolicyRules rules;
   try {
-    pinning = pinning_rules(of_.resolved());
+    for (const int rule : pinning_rules(of_.resolved()))
+      rules.push_back(without_auto_.policy.rules[static_cast<std::size_t>(rule)]);
   } catch (const Error& error) {  // a parameter without a home, which the list may give it
     if (error.kind() != ErrorKind::usage) throw;
   }
-  // Lines are those of the file, where the list comes before the rules.
-  std::vector<Diagnostic> ignored;
-  const Policy file = parse_policy(before, path_, of_.policy().added_rules, &ignored);
-  const auto first = std::find_if(file.rules.begin(), file.rules.end(), [](const PolicyRule& rule) {
-    return rule.layer != Layer::automatic;
-  });
-  std::vector<PolicyRule> rules;
-  for (const int rule : pinning) rules.push_back(first[rule]);
   return rules;
 }
 
-std::vector<Remedy> AutoCase::remedies(const std::vector<std::string>& rules) {
-  of_.replace_policy(with_rules(rules));
+std::vector<Remedy> AutoCase::remedies(const PolicyRules& rules) {
+  try_rules(rules);
   const TriedPlan full = as_tried(measure_plan());
-  return find_remedies(of_.resolved(), full, [&](const std::string& rule) {
+  return find_remedies(of_.resolved(), full, [&](const PolicyRule& rule) {
     TriedPlan tried;
     of_.with_rule(rule, [&] { tried = as_tried(measure_plan()); });
     return tried;

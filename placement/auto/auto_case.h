@@ -45,9 +45,9 @@ int usual_plans(std::size_t operators);
 
 class AutoCase {
  public:
-  /// `text`: the policy without its list `auto`. `devices`: what rules may name, "cpu" first.
-  /// `most_plans`: 0 means `usual_plans`.
-  AutoCase(TriedModel& of, std::string text, std::vector<std::string> devices,
+  /// Tries lists in place of the one that the policy of `of` has. `devices`: what rules may name,
+  /// "cpu" first. `most_plans`: 0 means `usual_plans`.
+  AutoCase(TriedModel& of, std::vector<std::string> devices,
            std::map<std::string, std::uint64_t> budgets, int most_plans);
 
   /// Throws Error{usage} where a device is missing or the policy itself is wrong; a missing device
@@ -60,28 +60,29 @@ class AutoCase {
   /// Whether `watch` has ended the search.
   bool is_stopped() const { return is_stopped_; }
   /// What several ranks may shard under these rules.
-  std::vector<ShardWay> shard_ways(const std::vector<std::string>& rules);
+  std::vector<ShardWay> shard_ways(const PolicyRules& rules);
 
-  std::vector<std::string> rules_of(const AutoChoices& choices) const;
+  PolicyRules rules_of(const AutoChoices& choices) const;
+  /// Gives the model the policy with these rules as its list `auto`.
+  void try_rules(const PolicyRules& rules);
   /// Rules that resolve to the same placement are planned once. Nothing where a search has made as
   /// many plans as it may.
-  std::optional<AutoPlan> plan(const std::vector<std::string>& rules);
+  std::optional<AutoPlan> plan(const PolicyRules& rules);
   /// The plan for these choices, written after all rules of the file, so that they override them.
   AutoPlan plan_behind(const AutoChoices& choices);
-  /// The plan for a policy's text as it is; throws what is wrong with the text.
-  AutoPlan plan_text(const std::string& text);
+  /// The plan for the policy as it was, with its old list; throws what is wrong there.
+  AutoPlan plan_before();
   /// The rules without those that change nothing or gain nothing; of many rules some may stay
   /// unchecked.
-  std::vector<std::string> simplified(std::vector<std::string> rules);
-  /// The rules, each followed by a comment that says what it decides.
-  std::vector<std::string> commented(const std::vector<std::string>& rules);
+  PolicyRules simplified(PolicyRules rules);
+  /// The rules as lines of a file, each followed by a comment that says what it decides.
+  std::vector<std::string> commented(const PolicyRules& rules);
   /// The rules outside of the list `auto` that together place every operator and parameter; none
-  /// where something is left to search. `before`: the policy with its old list.
-  std::vector<PolicyRule> pinned_by(const std::string& before);
+  /// where something is left to search.
+  PolicyRules pinned_by();
   /// Rules that make room where `rules` do not fit.
-  std::vector<Remedy> remedies(const std::vector<std::string>& rules);
+  std::vector<Remedy> remedies(const PolicyRules& rules);
 
-  const std::string& path() const { return path_; }
   int plans() const { return plans_; }
   /// How many plans a search may make.
   int most_plans() const { return most_plans_; }
@@ -91,10 +92,6 @@ class AutoCase {
   const std::optional<Error>& error() const { return error_; }
 
  private:
-  /// A list that is only tried is in no file, so its lines are dropped: such problems are reported
-  /// for the device, where one is given.
-  std::vector<Diagnostic> without_tried_lines(std::vector<Diagnostic> problems,
-                                              const std::string& device = "") const;
   void say_of(const std::string& device, Diagnostic& problem) const;
   void make_options();
   void make_baselines();
@@ -103,11 +100,9 @@ class AutoCase {
   AutoPlan measure_plan();
   AutoPlan plan_of(const PlannedStep& step);
   std::string resolved_key();
-  std::string with_rules(const std::vector<std::string>& rules) const;
 
   TriedModel& of_;
-  const std::string text_;
-  const std::string path_;
+  const RunPolicy before_, without_auto_;
   const std::vector<std::string> devices_;
   const std::map<std::string, std::uint64_t> budgets_;
   int most_plans_;
@@ -116,8 +111,7 @@ class AutoCase {
   AutoGroups groups_;
   std::vector<AutoChoices> options_;  // per group
   std::vector<std::pair<std::string, AutoChoices>> baselines_;
-  std::map<std::string, AutoPlan> known_;    // by what the rules resolve to
-  std::map<std::string, AutoPlan> by_text_;  // by rules
+  std::map<std::string, AutoPlan> known_;  // by what the rules resolve to
   std::optional<Error> error_;
 };
 

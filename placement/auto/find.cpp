@@ -30,14 +30,14 @@ std::string ways_out(const std::vector<Remedy>& remedies) {
   for (const Remedy& remedy : remedies) {
     if (!remedy.suffices) continue;
     rules += fmt::format("{}{}, which frees {} and takes {:.3f} ms a step",
-                         rules.empty() ? "add the rule " : ", or ", remedy.rule,
+                         rules.empty() ? "add the rule " : ", or ", to_toml(remedy.rule),
                          bytes_text(static_cast<double>(remedy.bytes)), remedy.seconds * 1e3);
   }
   return rules + (rules.empty() ? "" : ", or ") +
          "raise the budget, or use a smaller batch_size or micro_batch";
 }
 
-[[noreturn]] void nothing_fits(AutoCase& of, const std::vector<std::string>& rules,
+[[noreturn]] void nothing_fits(AutoCase& of, const PolicyRules& rules,
                                const FoundPlacement& found) {
   const AutoPlan nearest = *of.plan(rules);
   const std::string fix = ways_out(of.remedies(rules));
@@ -101,11 +101,11 @@ std::string faster_beside(const FoundPlacement& found) {
 }
 
 // Adds the rules of the best way to shard after the rules of a placement.
-void add_sharding(AutoCase& of, std::vector<std::string>& rules, FoundPlacement& found) {
-  std::vector<std::string> chosen;
+void add_sharding(AutoCase& of, PolicyRules& rules, FoundPlacement& found) {
+  PolicyRules chosen;
   std::optional<AutoPlan> best;
   for (const ShardWay& way : of.shard_ways(rules)) {
-    std::vector<std::string> all = rules;
+    PolicyRules all = rules;
     all.insert(all.end(), way.rules.begin(), way.rules.end());
     const AutoPlan plan = *of.plan(all);
     found.shardings.emplace_back(way.name, plan);
@@ -150,13 +150,12 @@ bool FoundPlacement::is_old_best() const {
          before->score.seconds <= after.score.seconds * (1 + 1e-9);
 }
 
-FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks,
-                              const AutoWatch& watch) {
+FoundPlacement find_placement(AutoCase& of, int ranks, const AutoWatch& watch) {
   FoundPlacement found;
   found.ranks = ranks;
-  if (ranks == 1) found.pinned_by = of.pinned_by(before);
+  if (ranks == 1) found.pinned_by = of.pinned_by();
   try {
-    found.before = of.plan_text(before);
+    found.before = of.plan_before();
   } catch (const Error& error) {  // its old list may be for another model
     if (error.kind() != ErrorKind::usage) throw;
   }
@@ -170,9 +169,9 @@ FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks
   if (!best.score.possible) throw *of.error();
   for (const auto& [name, choices] : of.baselines())
     found.baselines.emplace_back(name, of.plan_behind(choices));
-  const std::vector<std::string> rules = of.rules_of(best.choices);
+  const PolicyRules rules = of.rules_of(best.choices);
   if (best.score.overflow > 0 && ranks == 1) nothing_fits(of, rules, found);
-  std::vector<std::string> fewer = of.simplified(rules);
+  PolicyRules fewer = of.simplified(rules);
   if (ranks > 1) add_sharding(of, fewer, found);
   found.after = *of.plan(fewer);
   found.lines = of.commented(fewer);
@@ -207,7 +206,7 @@ std::string found_text(const FoundPlacement& found, const std::string& file, boo
   for (const auto& [name, plan] : found.baselines) {
     const std::string outcome =
         !plan.score.possible ? "not possible" : line_of(plan).substr(0, line_of(plan).find(','));
-    text += fmt::format("beside    {}: {}{}\n", name, outcome,
+    text += fmt::format("compared  {}: {}{}\n", name, outcome,
                         plan.score.overflow > 0 ? ", does not fit" : "");
   }
   text += faster_beside(found);

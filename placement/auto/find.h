@@ -22,22 +22,20 @@ struct FoundPlacement {
   int ranks = 1;
   int plans = 0, most_plans = 0;
   bool finished = false;
-  bool stopped = false;               // by the caller: it is the best that was found until then
-  std::vector<PolicyRule> pinned_by;  // rules that place everything: nothing is left to search
-  std::vector<int> lost_comments;     // their lines in the file before
-  std::string times;                  // where the cost model's kernel times come from
+  bool stopped = false;            // by the caller: it is the best that was found until then
+  PolicyRules pinned_by;           // rules that place everything: nothing is left to search
+  std::vector<int> lost_comments;  // their lines in the file before
+  std::string times;               // where the cost model's kernel times come from
   /// The policy as it was is faster and fits: the search was short, or its groups too coarse.
   bool is_old_better() const;
   /// The policy as it was fits, and none that was found is faster by more than rounding.
   bool is_old_best() const;
 };
 
-/// `before`: the policy with its old list `auto`. `ranks`: how many train together; for more than
-/// one, what they shard is chosen for the best placement. Throws Error{does_not_fit} where no
-/// placement fits, Error{runtime} "interrupted" where `watch` ends the search before one was found
-/// that does.
-FoundPlacement find_placement(AutoCase& of, const std::string& before, int ranks = 1,
-                              const AutoWatch& watch = {});
+/// `ranks`: how many train together; for more than one, what they shard is chosen for the best
+/// placement. Throws Error{does_not_fit} where no placement fits, Error{runtime} "interrupted"
+/// where `watch` ends the search before one was found that does.
+FoundPlacement find_placement(AutoCase& of, int ranks = 1, const AutoWatch& watch = {});
 
 /// `file`: where the list is written; `changed`: whether it differs from the list before.
 std::string found_text(const FoundPlacement& found, const std::string& file, bool changed);

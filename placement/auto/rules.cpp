@@ -1,15 +1,12 @@
 #include "placement/auto/rules.h"
 
 #include <algorithm>
+#include <optional>
 
-#include "engine/graph/error.h"
 #include "placement/selectors/siblings.h"
-#include "placement/toml_text.h"
 
 namespace tandem {
 namespace {
-
-using Rules = std::vector<AutoRule>;
 
 bool agree(const AutoChoice& a, const AutoChoice& b) {
   const auto same = [](int x, int y) { return x < 0 || y < 0 || x == y; };
@@ -18,21 +15,6 @@ bool agree(const AutoChoice& a, const AutoChoice& b) {
 
 AutoChoice merged(const AutoChoice& a, const AutoChoice& b) {
   return {a.run, std::max(a.param, b.param), std::max(a.state, b.state)};
-}
-
-// The rule that turns `from` into `to`.
-AutoRule rule_for(std::string at, const AutoChoice& from, const AutoChoice& to) {
-  AutoRule rule;
-  rule.at = std::move(at);
-  if (from.run != to.run) {
-    rule.on = to.run;
-    if (to.param >= 0 && to.param != to.run) rule.param = to.param;
-    if (to.state >= 0 && to.state != to.run) rule.state = to.state;
-  } else {
-    if (to.param >= 0 && to.param != from.param) rule.param = to.param;
-    if (to.state >= 0 && to.state != from.state) rule.state = to.state;
-  }
-  return rule;
 }
 
 // The choice that holds after the rule.
@@ -44,16 +26,17 @@ AutoChoice after(const AutoChoice& from, const AutoChoice& to) {
 }
 
 // For comparing lists: fewer rules are better, then shorter ones.
-std::pair<std::size_t, std::size_t> length(const Rules& rules) {
+std::pair<std::size_t, std::size_t> length(const PolicyRules& rules) {
   std::size_t letters = 0;
-  for (const AutoRule& rule : rules) letters += rule.at.size();
+  for (const PolicyRule& rule : rules) letters += rule.at.text().size();
   return {rules.size(), letters};
 }
 
 class RuleWriter {
  public:
-  RuleWriter(const AutoGroups& groups, const std::vector<AutoChoice>& choices)
-      : groups_(groups), choices_(choices) {}
+  RuleWriter(const AutoGroups& groups, const std::vector<AutoChoice>& choices,
+             const std::vector<std::string>& devices)
+      : groups_(groups), choices_(choices), devices_(devices) {}
 
   // The choice of everything in the scope; nothing where choices differ.
   std::optional<AutoChoice> uniform(int scope) const {
@@ -68,7 +51,7 @@ class RuleWriter {
     return all;
   }
 
-  Rules rules(int scope, const AutoChoice& inherited) const {
+  PolicyRules rules(int scope, const AutoChoice& inherited) const {
     if (const std::optional<AutoChoice> all = uniform(scope)) {
       if (agree(inherited, *all)) return {};
       return {rule_for(selector_of(groups_, scope), inherited, *all)};
@@ -79,9 +62,9 @@ class RuleWriter {
       if (all && all->param >= 0 && std::find(bases.begin(), bases.end(), *all) == bases.end())
         bases.push_back(*all);
     }
-    std::optional<Rules> best;
+    std::optional<PolicyRules> best;
     for (const AutoChoice& base : bases) {
-      Rules found;
+      PolicyRules found;
       if (!(base == inherited))
         found.push_back(rule_for(selector_of(groups_, scope), inherited, base));
       add_children(scope, after(inherited, base), found);
@@ -91,12 +74,23 @@ class RuleWriter {
   }
 
  private:
+  // The rule that turns `from` into `to`.
+  PolicyRule rule_for(const std::string& at, const AutoChoice& from, const AutoChoice& to) const {
+    const bool moves = from.run != to.run;
+    PolicyRule rule;
+    rule.at = Selector(at);
+    if (moves) rule.run = rule.param = rule.state = devices_[to.run];
+    if (to.param >= 0 && to.param != (moves ? to.run : from.param)) rule.param = devices_[to.param];
+    if (to.state >= 0 && to.state != (moves ? to.run : from.state)) rule.state = devices_[to.state];
+    return rule;
+  }
+
   struct Alike {
     AutoChoice choice;
     std::vector<int> scopes;
   };
 
-  void add_children(int scope, const AutoChoice& base, Rules& to) const {
+  void add_children(int scope, const AutoChoice& base, PolicyRules& to) const {
     std::vector<Alike> exceptions;
     for (const int child : groups_.scopes[scope].children) {
       const std::optional<AutoChoice> all = uniform(child);
@@ -111,12 +105,12 @@ class RuleWriter {
       }
     }
     for (const Alike& alike : exceptions) {
-      for (std::string& selector : selectors(scope, alike.scopes))
-        to.push_back(rule_for(std::move(selector), base, alike.choice));
+      for (const std::string& selector : selectors(scope, alike.scopes))
+        to.push_back(rule_for(selector, base, alike.choice));
     }
     for (const int child : groups_.scopes[scope].children) {
       if (uniform(child)) continue;
-      for (AutoRule& rule : rules(child, base)) to.push_back(std::move(rule));
+      for (PolicyRule& rule : rules(child, base)) to.push_back(std::move(rule));
     }
   }
 
@@ -137,32 +131,23 @@ class RuleWriter {
 
   const AutoGroups& groups_;
   const std::vector<AutoChoice>& choices_;
+  const std::vector<std::string>& devices_;
 };
 
 }  // namespace
 
-std::vector<AutoRule> auto_rules(const AutoGroups& groups, const std::vector<AutoChoice>& choices,
-                                 int builtin) {
-  Rules rules = RuleWriter(groups, choices).rules(0, {builtin, builtin, builtin});
+PolicyRules auto_rules(const AutoGroups& groups, const std::vector<AutoChoice>& choices,
+                       int builtin, const std::vector<std::string>& devices) {
+  PolicyRules rules = RuleWriter(groups, choices, devices).rules(0, {builtin, builtin, builtin});
   for (std::size_t g = 0; g < groups.groups.size(); ++g) {
     if (groups.groups[g].parameter.empty()) continue;
-    AutoRule rule;
-    rule.at = groups.groups[g].parameter;
-    rule.param = choices[g].param;
-    if (choices[g].state >= 0) rule.state = choices[g].state;
-    rules.push_back(std::move(rule));
+    const AutoChoice& choice = choices[g];
+    PolicyRule& rule = rules.emplace_back();
+    rule.at = Selector(groups.groups[g].parameter);
+    rule.param = devices[choice.param < 0 ? choice.run : choice.param];  // below 0: a buffer
+    if (choice.state >= 0) rule.state = devices[choice.state];
   }
   return rules;
-}
-
-std::string to_toml(const AutoRule& rule, const std::vector<std::string>& devices) {
-  std::string text = "{ at = " + toml_string(rule.at);
-  const std::pair<const char*, const std::optional<int>*> parts[] = {
-      {"on", &rule.on}, {"run", &rule.run}, {"param", &rule.param}, {"state", &rule.state}};
-  for (const auto& [key, device] : parts) {
-    if (*device) text += std::string(", ") + key + " = " + toml_string(devices[**device]);
-  }
-  return text + " }";
 }
 
 }  // namespace tandem

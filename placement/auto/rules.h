@@ -1,11 +1,12 @@
 // Writes the choices of automatic placement as few rules.
 #pragma once
 
-#include <optional>
+#include <compare>
 #include <string>
 #include <vector>
 
 #include "placement/auto/groups.h"
+#include "placement/policy.h"
 
 namespace tandem {
 
@@ -13,20 +14,12 @@ namespace tandem {
 /// parameters.
 struct AutoChoice {
   int run = 0, param = 0, state = 0;
-  bool operator==(const AutoChoice&) const = default;
+  auto operator<=>(const AutoChoice&) const = default;
 };
 
-struct AutoRule {
-  std::string at;
-  std::optional<int> on, run, param, state;
-};
-
-/// General rules first, exceptions after them. `choices`: one per group; `builtin`: the device of
-/// what no rule places.
-std::vector<AutoRule> auto_rules(const AutoGroups& groups, const std::vector<AutoChoice>& choices,
-                                 int builtin);
-
-/// { at = "**", on = "gpu0", state = "cpu" }
-std::string to_toml(const AutoRule& rule, const std::vector<std::string>& devices);
+/// General rules first, exceptions after them. `choices`: one per group, of `devices`; `builtin`:
+/// the device of what no rule places.
+PolicyRules auto_rules(const AutoGroups& groups, const std::vector<AutoChoice>& choices,
+                       int builtin, const std::vector<std::string>& devices);
 
 }  // namespace tandem

@@ -6,7 +6,6 @@
 #include "engine/operators/product_weights.h"
 #include "placement/quantities.h"
 #include "placement/selectors/siblings.h"
-#include "placement/toml_text.h"
 
 namespace tandem {
 namespace {
@@ -14,7 +13,7 @@ namespace {
 // Tables with less than this part of all tables' bytes may stay whole.
 constexpr double small_part = 0.1;
 // Smaller states are not sharded (StateShards::least_bytes).
-constexpr const char* least_state = "4KiB";
+constexpr std::uint64_t least_state = 4096;
 // Which part of the bytes of all parameters but tables a matrix must have to be worth a split.
 constexpr double large_part = 0.25;
 
@@ -24,21 +23,22 @@ const std::string& name_of(const ParameterAttributes& parameter) {
   return parameter.path.empty() ? parameter.name : parameter.path;
 }
 
-std::string rule_of(const ParameterAttributes& parameter, const std::string& shard) {
-  return "{ at = " + toml_string(selector_part(name_of(parameter))) + ", shard = \"" + shard +
-         "\" }";
+PolicyRule rule_of(const ParameterAttributes& parameter, const std::string& shard) {
+  PolicyRule rule;
+  rule.at = Selector(selector_part(name_of(parameter)));
+  rule.shard = shard;
+  return rule;
 }
 
 // A rule for each of the parameters.
-std::vector<std::string> rules_of(const Parameters& parameters, const std::string& shard) {
-  std::vector<std::string> rules;
+PolicyRules rules_of(const Parameters& parameters, const std::string& shard) {
+  PolicyRules rules;
   for (const ParameterAttributes* parameter : parameters)
     rules.push_back(rule_of(*parameter, shard));
   return rules;
 }
 
-std::vector<std::string> joined(std::vector<std::string> rules,
-                                const std::vector<std::string>& more) {
+PolicyRules joined(PolicyRules rules, const PolicyRules& more) {
   rules.insert(rules.end(), more.begin(), more.end());
   return rules;
 }
@@ -125,18 +125,19 @@ std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved, const Graph& gr
     return static_cast<double>(table->bytes) >= small_part * static_cast<double>(bytes);
   });
   const auto of_all = [](const char* shard) {
-    return std::vector<std::string>{std::string("{ at = \"**\", min = \"") + least_state +
-                                    "\", shard = \"" + shard + "\" }"};
+    PolicyRule rule;
+    rule.min = least_state;
+    rule.shard = shard;
+    return PolicyRules{rule};
   };
-  const std::vector<std::string> states = of_all("state");
+  const PolicyRules states = of_all("state");
   // Tables have optimizers of their own, whose states follow the tables' rows.
-  const std::vector<std::string> by_rows = rules_of(tables, "rows");
-  const std::vector<std::string> whole = rules_of(tables, "whole");
+  const PolicyRules by_rows = rules_of(tables, "rows"), whole = rules_of(tables, "whole");
   std::vector<ShardWay> ways{{"data parallel", {}}};
   if (!others.empty()) {
-    ways.push_back({"data parallel, optimizer states shared out", joined(states, whole)});
+    ways.push_back({"data parallel, sharded optimizer states", joined(states, whole)});
     // For cases where whole gradients do not fit; it is no faster.
-    ways.push_back({"data parallel, optimizer states and gradients shared out",
+    ways.push_back({"data parallel, sharded optimizer states and gradients",
                     joined(of_all("state+gradient"), whole)});
   }
   if (!tables.empty()) ways.push_back({"data parallel, tables by rows", by_rows});
@@ -148,11 +149,11 @@ std::vector<ShardWay> shard_ways(const ResolvedPolicy& resolved, const Graph& gr
     ways.push_back(by_columns);
   if (!tables.empty() && !others.empty())
     ways.push_back(
-        {"data parallel, tables by rows and optimizer states shared out", joined(states, by_rows)});
+        {"data parallel, tables by rows and sharded optimizer states", joined(states, by_rows)});
   for (const ShardWay& split : {split_way(graph, others), heads_way(graph, others)}) {
     if (split.rules.empty()) continue;
     ways.push_back(split);
-    ways.push_back({split.name + ", optimizer states shared out",
+    ways.push_back({split.name + ", sharded optimizer states",
                     joined(joined(states, whole), split.rules), split.why});
     if (!tables.empty())
       ways.push_back({split.name + ", tables by rows", joined(by_rows, split.rules), split.why});

@@ -9,9 +9,9 @@
 namespace tandem {
 
 struct ShardWay {
-  std::string name;                // "data parallel, tables by rows"
-  std::vector<std::string> rules;  // to be written after those of a placement
-  std::string why = "";            // for splits: what they may gain
+  std::string name;      // "data parallel, tables by rows"
+  PolicyRules rules;     // to be written after those of a placement
+  std::string why = "";  // for splits: what they may gain
 };
 
 /// Plain data parallel comes first. Parameters with a rule that sets `shard` stay as they are. Some

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string>
 
+#include "engine/graph/structures/function_ref.h"
 #include "placement/report/planned_step.h"
 #include "placement/run_policy.h"
 
@@ -20,9 +19,9 @@ class TriedModel {
   /// The graph as it was imported for a micro-batch.
   virtual const Graph& graph() = 0;
   /// Sets another policy for the same model. No plan of the policy before may be in use.
-  virtual void replace_policy(const std::string& text) = 0;
+  virtual void replace_policy(RunPolicy policy) = 0;
   /// Calls `look` with `rule` added after all others. What was planned before stays valid.
-  virtual void with_rule(const std::string& rule, const std::function<void()>& look) = 0;
+  virtual void with_rule(const PolicyRule& rule, FunctionRef<void()> look) = 0;
   virtual const RunPolicy& policy() const = 0;
   /// Throws Error{usage} with everything that is wrong in the policy.
   virtual const ResolvedPolicy& resolved() = 0;

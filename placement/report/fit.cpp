@@ -6,6 +6,7 @@
 
 #include "engine/graph/error.h"
 #include "placement/quantities.h"
+#include "placement/selectors/siblings.h"
 
 namespace tandem {
 
@@ -40,16 +41,16 @@ const ParameterAttributes* largest_table(const ResolvedPolicy& resolved, int dev
 }
 
 /// A rule that keeps a table with its lookups on the host: by scope, or by the lookups' paths.
-std::string table_rule(const ParameterAttributes& table) {
+PolicyRule table_rule(const ParameterAttributes& table) {
   const std::string scope = table.path.substr(0, table.path.rfind(':'));
   bool covers = scope.size() < table.path.size() && !scope.empty();
   std::string paths;
   for (const std::string& reader : table.readers) {
     covers = covers && reader.starts_with(scope + ".");
-    paths += (paths.empty() ? "" : ",") + reader;
+    paths += (paths.empty() ? "" : ",") + selector_part(reader);
   }
   if (table.readers.size() > 1) paths = "{" + paths + "}";
-  return "{ at = \"" + (covers ? scope + ".**" : paths) + "\", on = \"cpu\" }";
+  return rule_on(covers ? selector_part(scope) + ".**" : paths, "cpu");
 }
 
 /// The caches of a device.
@@ -118,7 +119,7 @@ bool is_limited(const ResolvedPolicy& resolved, std::size_t device) {
   return device > 0 || binding.memory_bytes || binding.memory_fraction;
 }
 
-std::optional<std::string> rule_for_table(const ResolvedPolicy& resolved, int device) {
+std::optional<PolicyRule> rule_for_table(const ResolvedPolicy& resolved, int device) {
   std::size_t all = 0;
   const ParameterAttributes* table = largest_table(resolved, device, all);
   if (table == nullptr) return std::nullopt;
@@ -158,7 +159,8 @@ void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
     } else if (tables > use.parameters / 2) {
       problem.fix = "the table " + (table->path.empty() ? table->name : table->path) + " takes " +
                     bytes_text(table->bytes) + ", and its optimizer state more: add the rule " +
-                    table_rule(*table) + ", and only the rows that a micro-batch looks up move";
+                    to_toml(table_rule(*table)) +
+                    ", and only the rows that a micro-batch looks up move";
     } else if (caches.bytes >= over) {
       problem.fix = caches.advice(over);
     } else if (movable > 0 && use.peak - movable <= limit) {

@@ -21,7 +21,7 @@ bool is_limited(const ResolvedPolicy& resolved, std::size_t device);
 
 /// A rule that keeps the largest table of a device on the host with its lookups; nothing where
 /// there is none.
-std::optional<std::string> rule_for_table(const ResolvedPolicy& resolved, int device);
+std::optional<PolicyRule> rule_for_table(const ResolvedPolicy& resolved, int device);
 
 /// Throws Error{does_not_fit} with the numbers and a rule to add where the plan needs more than
 /// some accelerator has, or than the policy gives the cpu.

@@ -340,7 +340,7 @@ std::string plan_json(const Policy& policy, const ResolvedPolicy& resolved, cons
   plan["fits"] = step.fits();
   plan["remedies"] = Json::array();
   for (const Remedy& remedy : remedies) {
-    plan["remedies"].push_back({{"rule", remedy.rule},
+    plan["remedies"].push_back({{"rule", to_toml(remedy.rule)},
                                 {"bytes", remedy.bytes},
                                 {"suffices", remedy.suffices},
                                 {"step_ms", remedy.seconds * 1e3}});

@@ -1,6 +1,8 @@
 #include "placement/report/remedies.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -14,15 +16,21 @@ namespace {
 /// A remedy that takes more than this many times as long as the fastest one is left out.
 constexpr double much_slower = 2;
 
-constexpr const char* of_everything[] = {
-    "state = \"cpu\"",      "param = \"cpu\", state = \"cpu\"",
-    "acts = \"recompute\"", "acts = \"offload\"",
-    "on = \"cpu\"",
-};
-constexpr const char* together[] = {
-    "state = \"cpu\", acts = \"recompute\"",
-    "param = \"cpu\", state = \"cpu\", acts = \"recompute\"",
-};
+/// A rule for everything: which homes are on the host, and what becomes of activations.
+PolicyRule rule_for_all(std::initializer_list<std::optional<std::string> PolicyRule::*> on_host,
+                        std::optional<Activations> acts = {}) {
+  PolicyRule rule;
+  for (const auto home : on_host) rule.*home = "cpu";
+  rule.acts = acts;
+  return rule;
+}
+
+/// Whether a rule about the same things sets all that `other` sets.
+bool sets_all_of(const PolicyRule& rule, const PolicyRule& other) {
+  return rule.at.text() == other.at.text() && rule.run == other.run &&
+         (!other.param || rule.param == other.param) &&
+         (!other.state || rule.state == other.state) && (!other.acts || rule.acts == other.acts);
+}
 
 /// Bytes that `plan` saves on the devices that `full` does not fit into; negative: it takes more.
 double freed(const TriedPlan& full, const TriedPlan& plan) {
@@ -41,12 +49,7 @@ class Remedies {
  public:
   Remedies(const TriedPlan& full, const TryRule& try_rule) : full_(full), try_rule_(try_rule) {}
 
-  void add_everywhere(const std::string& attributes) {
-    add("{ at = \"**\", " + attributes + " }", attributes);
-  }
-
-  /// Tries a rule. `attributes`: what it sets for everything; "" for a rule that covers less.
-  void add(const std::string& rule, const std::string& attributes = "") {
+  void add(const PolicyRule& rule) {
     TriedPlan plan;
     try {
       plan = try_rule_(rule);
@@ -57,22 +60,21 @@ class Remedies {
     const double bytes = freed(full_, plan);
     const bool suffices = plan.fits();
     // A rule that sets more and frees no more than another is no remedy of its own.
-    const bool gains = std::none_of(found_.begin(), found_.end(), [&](const Found& other) {
-      return !other.attributes.empty() && attributes.find(other.attributes) != std::string::npos &&
-             static_cast<double>(other.remedy.bytes) >= bytes && other.remedy.suffices >= suffices;
+    const bool gains = std::none_of(found_.begin(), found_.end(), [&](const Remedy& other) {
+      return sets_all_of(rule, other.rule) && static_cast<double>(other.bytes) >= bytes &&
+             other.suffices >= suffices;
     });
     if (bytes < 1 || !gains) return;
-    found_.push_back({attributes, {rule, static_cast<std::size_t>(bytes), suffices, plan.seconds}});
+    found_.push_back({rule, static_cast<std::size_t>(bytes), suffices, plan.seconds});
   }
 
   bool any_suffices() const {
     return std::any_of(found_.begin(), found_.end(),
-                       [](const Found& found) { return found.remedy.suffices; });
+                       [](const Remedy& remedy) { return remedy.suffices; });
   }
 
   std::vector<Remedy> sorted() const {
-    std::vector<Remedy> remedies;
-    for (const Found& found : found_) remedies.push_back(found.remedy);
+    std::vector<Remedy> remedies = found_;
     std::stable_sort(remedies.begin(), remedies.end(), [](const Remedy& a, const Remedy& b) {
       if (a.suffices != b.suffices) return a.suffices;
       return a.suffices ? a.seconds < b.seconds : a.bytes > b.bytes;
@@ -87,14 +89,9 @@ class Remedies {
   }
 
  private:
-  struct Found {
-    std::string attributes;
-    Remedy remedy;
-  };
-
   const TriedPlan& full_;
   const TryRule& try_rule_;
-  std::vector<Found> found_;
+  std::vector<Remedy> found_;
 };
 
 }  // namespace
@@ -116,7 +113,7 @@ TriedPlan tried_plan(const ResolvedPolicy& resolved, const PlannedStep& step) {
 
 std::vector<Remedy> find_remedies(const ResolvedPolicy& resolved, const TriedPlan& full,
                                   const TryRule& try_rule) {
-  std::vector<std::string> of_tables;
+  PolicyRules of_tables;
   for (std::size_t d = 1; d < resolved.devices.size(); ++d) {
     const bool is_full = std::any_of(full.peaks.begin(), full.peaks.end(), [&](const auto& peak) {
       return !peak.fits && peak.device == resolved.devices[d].name;
@@ -124,11 +121,17 @@ std::vector<Remedy> find_remedies(const ResolvedPolicy& resolved, const TriedPla
     if (const auto rule = rule_for_table(resolved, static_cast<int>(d)); rule && is_full)
       of_tables.push_back(*rule);
   }
+  constexpr auto param = &PolicyRule::param, state = &PolicyRule::state;
   Remedies remedies(full, try_rule);
-  for (const char* attributes : of_everything) remedies.add_everywhere(attributes);
-  for (const std::string& rule : of_tables) remedies.add(rule);
+  remedies.add(rule_for_all({state}));
+  remedies.add(rule_for_all({param, state}));
+  remedies.add(rule_for_all({}, Activations::recompute));
+  remedies.add(rule_for_all({}, Activations::offload));
+  remedies.add(rule_on("**", "cpu"));
+  for (const PolicyRule& rule : of_tables) remedies.add(rule);
   if (!remedies.any_suffices()) {
-    for (const char* attributes : together) remedies.add_everywhere(attributes);
+    remedies.add(rule_for_all({state}, Activations::recompute));
+    remedies.add(rule_for_all({param, state}, Activations::recompute));
   }
   return remedies.sorted();
 }
@@ -136,12 +139,12 @@ std::vector<Remedy> find_remedies(const ResolvedPolicy& resolved, const TriedPla
 std::string remedies_text(const std::vector<Remedy>& remedies) {
   if (remedies.empty()) return "";
   std::size_t width = 0;
-  for (const Remedy& remedy : remedies) width = std::max(width, remedy.rule.size());
-  std::string text = "remedies    one of these behind the policy's rules:\n";
+  for (const Remedy& remedy : remedies) width = std::max(width, to_toml(remedy.rule).size());
+  std::string text = "remedies    add one of these after the policy's rules:\n";
   for (const Remedy& remedy : remedies) {
-    text += fmt::format("  {:<{}}  frees {}, {}; {:.3f} ms a step\n", remedy.rule, width,
+    text += fmt::format("  {:<{}}  frees {}, {}; {:.3f} ms a step\n", to_toml(remedy.rule), width,
                         bytes_text(static_cast<double>(remedy.bytes)),
-                        remedy.suffices ? "fits" : "not enough alone", remedy.seconds * 1e3);
+                        remedy.suffices ? "fits" : "not enough by itself", remedy.seconds * 1e3);
   }
   return text;
 }

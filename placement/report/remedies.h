@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "engine/graph/structures/function_ref.h"
 #include "placement/report/planned_step.h"
 #include "placement/resolve.h"
 
@@ -26,7 +26,7 @@ struct TriedPlan {
 TriedPlan tried_plan(const ResolvedPolicy& resolved, const PlannedStep& step);
 
 struct Remedy {
-  std::string rule;       // { at = "**", state = "cpu" }
+  PolicyRule rule;        // { at = "**", state = "cpu" }
   std::size_t bytes = 0;  // what it frees on devices that the plan does not fit into
   bool suffices = false;  // whether the plan fits with this rule only
   double seconds = 0;     // a step's, with this rule
@@ -34,7 +34,7 @@ struct Remedy {
 
 /// Plans with another rule after all others of the policy; throws Error{usage} where there is no
 /// such plan.
-using TryRule = std::function<TriedPlan(const std::string& rule)>;
+using TryRule = FunctionRef<TriedPlan(const PolicyRule& rule)>;
 
 /// `full` does not fit. Tries rules about the device, optimizer states, weights and activations of
 /// everything and about the largest table of a device; two of them together where no single one

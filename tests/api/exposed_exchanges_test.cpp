@@ -90,7 +90,9 @@ Graph gpt(const OperatorSet& operators, std::int64_t samples) {
 double exposed_part(const Forward& forward, std::int64_t samples, const TensorType& label,
                     const std::string& policy) {
   NeverRun model(forward, samples * exchanging_ranks, exchanging_ranks, label);
-  model.replace_policy("policy = 1\n" + policy);
+  RunPolicy of_text;
+  of_text.policy = parse_policy("policy = 1\n" + policy, "policy.toml");
+  model.replace_policy(std::move(of_text));
   const PlannedStep step = model.plan(PlannedPrograms::step);
   double exposed = 0;
   for (const PlannedExchange& exchange : step.exchanges) exposed += exchange.exposed_ms / 1e3;

@@ -68,27 +68,23 @@ class NeverRun final : public TriedModel {
             "model = \"m.onnx\"\nsteps = 1\nbatch_size = " + std::to_string(batch) +
                 "\n[loss]\nterms = [ { name = \"loss\", kind = \"softmax_cross_entropy\", logits = "
                 "\"logits\", labels = \"labels\" } ]\n[optimizer]\nkind = \"adam\"\nlr = 0.1\n",
-            "train.toml", {})) {
-    replace_policy("policy = 1\n");
-  }
+            "train.toml", {})) {}
   const Graph& graph() override { return graph_; }
-  void replace_policy(const std::string& text) override {
-    policy_.text = text;
-    policy_.policy = parse_policy(text, "policy.toml");
+  void replace_policy(RunPolicy policy) override {
+    policy_ = std::move(policy);
     resolved_.reset();
   }
-  void with_rule(const std::string& rule, const std::function<void()>& look) override {
+  void with_rule(const PolicyRule& rule, FunctionRef<void()> look) override {
     struct PutBack {
       NeverRun& of;
-      Policy policy;
       std::unique_ptr<ResolvedPolicy> resolved;
       ~PutBack() {
-        of.policy_.policy = std::move(policy);
+        of.policy_.policy.rules.pop_back();
         of.resolved_ = std::move(resolved);
       }
     };
-    const PutBack put_back{*this, policy_.policy, std::move(resolved_)};
-    policy_.policy = parse_policy(policy_.text, "policy.toml", {rule});
+    policy_.policy.rules.push_back(rule);
+    const PutBack put_back{*this, std::move(resolved_)};
     look();
   }
   const RunPolicy& policy() const override { return policy_; }

@@ -342,6 +342,11 @@ TEST_F(PolicyAutoTest, WhatIsMissingIsSaid) {
   write("lost.toml", "policy = 1\nrules = [\n  { at = \"nowhere.**\", on = \"cpu\" },\n]\n");
   with.policy = folder_ / "lost.toml";
   EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("lost.toml:3:10: nowhere.**"));
+  write("old.toml", "policy = 1\nauto = [\n  { at = \"**\", no = \"key\" },\n]\n" +
+                        std::string("rules = [ { at = \"nowhere\", on = \"cpu\" } ]\n"));
+  with.policy = folder_ / "old.toml";  // its list is replaced, wrong or not
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }),
+              AllOf(HasSubstr("old.toml:5:18: nowhere: "), Not(HasSubstr("key"))));
   with.policy = folder_ / "new.toml";
   with.devices.clear();
   with.profile.clear();
@@ -395,12 +400,12 @@ TEST_F(PolicyAutoTest, ManyRulesAreNotAllTriedAway) {
   constexpr int operators = 48, searched = 8, most_trials = 16;
   testing::SmallModel model;
   model.input("x", {4, 8}).output("y", {4, 8});
-  std::vector<std::string> rules;
+  PolicyRules rules;
   for (int i = 0; i < operators; ++i) {
     const std::string name = "op_" + std::to_string(i);
     model.node("Relu", name, {i == 0 ? "x" : "v" + std::to_string(i - 1)},
                i + 1 == operators ? "y" : "v" + std::to_string(i));
-    rules.push_back("{ at = \"" + name + "\", on = \"gpu\" }");
+    rules.push_back(rule_on(name, "gpu"));
   }
   write("flat.onnx", model.bytes());
   PolicyOptions with = options("mlp", "many.toml");
@@ -408,7 +413,7 @@ TEST_F(PolicyAutoTest, ManyRulesAreNotAllTriedAway) {
   with.bind.clear();
   with.overrides.clear();
   PolicyCase open(with, PlacingArguments{.devices = with.devices, .text = "policy = 1\n"});
-  AutoCase of(open, "policy = 1\n", {"cpu", "gpu"}, {}, searched);
+  AutoCase of(open, {"cpu", "gpu"}, {}, searched);
   of.check_devices();
   EXPECT_EQ(of.most_plans(), searched);
   of.simplified(rules);

@@ -345,7 +345,8 @@ TEST_F(PolicyTest, RemediesArePlanned) {
   const PolicyPlan full = policy_plan(small);
   const Json remedies = Json::parse(full.report.json)["remedies"];
   ASSERT_GE(remedies.size(), 1u) << full.report.text;
-  EXPECT_THAT(full.report.text, HasSubstr("remedies    one of these behind the policy's rules:\n"));
+  EXPECT_THAT(full.report.text,
+              HasSubstr("remedies    add one of these after the policy's rules:\n"));
   double last = 0;
   for (const Json& remedy : remedies) {
     SCOPED_TRACE(remedy.dump());

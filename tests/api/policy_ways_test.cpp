@@ -90,9 +90,9 @@ Graph attention_of(const OperatorSet& operators, std::int64_t samples, std::int6
 FoundPlacement found_for(const Forward& forward, std::int64_t batch,
                          std::map<std::string, std::uint64_t> budgets = {}) {
   NeverRun model(forward, batch, planned_ranks, {DType::int64, {}});
-  AutoCase of(model, "policy = 1\n", {"cpu"}, std::move(budgets), 0);
+  AutoCase of(model, {"cpu"}, std::move(budgets), 0);
   of.check_devices();
-  return find_placement(of, "policy = 1\n", planned_ranks);
+  return find_placement(of, planned_ranks);
 }
 
 AutoPlan plan_of(const FoundPlacement& found, const std::string& name) {
@@ -124,7 +124,7 @@ TEST(PolicyWays, ConvolutionsAreDataParallel) {
   EXPECT_EQ(found.sharding, "data parallel");
   const std::string text = found_text(found, "policy.toml", true);
   EXPECT_THAT(text, AllOf(HasSubstr("ranks     8: data parallel\n"),
-                          HasSubstr("\n  data parallel, optimizer states shared out: "),
+                          HasSubstr("\n  data parallel, sharded optimizer states: "),
                           HasSubstr("\n  data parallel, optimizer states and gradients shared "
                                     "out: "),
                           HasSubstr(" ms are waited for")));
@@ -176,14 +176,14 @@ TEST(PolicyWays, AttentionByHeadsWhereRanksDivideThem) {
 TEST(PolicyWays, ABudgetSharesOutStatesAndGradients) {
   const FoundPlacement plain = found_for(resnet50, 256);
   const auto peak = [&](const char* name) { return plan_of(plain, name).devices[0].memory.peak; };
-  const std::size_t states = peak("data parallel, optimizer states shared out"),
-                    gradients = peak("data parallel, optimizer states and gradients shared out");
+  const std::size_t states = peak("data parallel, sharded optimizer states"),
+                    gradients = peak("data parallel, sharded optimizer states and gradients");
   ASSERT_LT(states, peak("data parallel"));
   EXPECT_LE(gradients, states + states / 100);
   const FoundPlacement found = found_for(resnet50, 256, {{"cpu", states + (1u << 20)}});
   const auto seconds = [&](const char* name) { return plan_of(plain, name).score.seconds; };
-  const char* names[] = {"data parallel, optimizer states shared out",
-                         "data parallel, optimizer states and gradients shared out"};
+  const char* names[] = {"data parallel, sharded optimizer states",
+                         "data parallel, sharded optimizer states and gradients"};
   EXPECT_EQ(found.sharding, names[seconds(names[1]) < seconds(names[0]) ? 1 : 0]);
 }
 

@@ -34,8 +34,8 @@ std::vector<std::string> selectors_of(const AutoGroups& groups) {
 
 std::string policy_of(const AutoGroups& groups, const AutoChoices& choices) {
   std::string text = "auto = [\n";
-  for (const AutoRule& rule : auto_rules(groups, choices, 0))
-    text += "  " + to_toml(rule, devices) + ",\n";
+  for (const PolicyRule& rule : auto_rules(groups, choices, 0, devices))
+    text += "  " + to_toml(rule) + ",\n";
   return text + "]\n";
 }
 

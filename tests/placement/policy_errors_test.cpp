@@ -96,6 +96,15 @@ TEST(DeviceArguments, AreRead) {
   EXPECT_EQ(*bindings[1].threads, 4);
 }
 
+TEST(PolicyKeys, ARuleIsWrittenAsItWasRead) {
+  for (const std::string rule :
+       {R"({ at = "re:'a.*'", op = "Gather", min = "4KiB", after = "a", before = "{b,c}.**", )"
+        R"(on = "gpu", state = "cpu", acts = "offload", lookahead = 2, ship = "rows", )"
+        R"(cache = "2GiB", shard = "rows", need = "prefer", optional = true, why = "\"a\"" })",
+        R"({ at = "a.**", min = "1500B", run = "gpu", param = "cpu", cache = "12.5%" })"})
+    EXPECT_EQ(to_toml(parse_policy("policy = 1\nrules = [ " + rule + " ]", "").rules.at(0)), rule);
+}
+
 TEST(PolicyKeys, ListsExplainsAndSchema) {
   EXPECT_THAT(config_keys_text(policy_keys()), HasSubstr("rules[].lookahead"));
   EXPECT_THAT(explain_config_key("rules.0.acts", policy_keys()),

@@ -36,9 +36,9 @@ struct Tried {
 Tried remedies_of(const std::map<std::string, std::size_t>& peaks) {
   Tried tried;
   const ResolvedPolicy resolved = resolve_text("rules = [ { at = \"**\", on = \"gpu\" } ]\n");
-  tried.remedies = find_remedies(resolved, of_gpu(1500), [&](const std::string& rule) {
-    tried.rules.push_back(rule);
-    const auto known = peaks.find(rule);
+  tried.remedies = find_remedies(resolved, of_gpu(1500), [&](const PolicyRule& rule) {
+    tried.rules.push_back(to_toml(rule));
+    const auto known = peaks.find(tried.rules.back());
     if (known == peaks.end()) throw Error(ErrorKind::usage, Diagnostic{.message = "no kernel"});
     return of_gpu(known->second);
   });
@@ -47,7 +47,7 @@ Tried remedies_of(const std::map<std::string, std::size_t>& peaks) {
 
 std::vector<std::string> rules_of(const std::vector<Remedy>& remedies) {
   std::vector<std::string> rules;
-  for (const Remedy& remedy : remedies) rules.push_back(remedy.rule);
+  for (const Remedy& remedy : remedies) rules.push_back(to_toml(remedy.rule));
   return rules;
 }
 
@@ -69,8 +69,8 @@ TEST(Remedies, TheFastestComesFirstAndMuchSlowerOnesAreLeftOut) {
       {state, {900, 3e-3}},    {weights, {100, 20e-3}}, {recompute, {990, 1.8e-3}},
       {offload, {1200, 5e-3}}, {host, {0, 1.6e-3}},     {table, {1100, 1.7e-3}}};
   const std::vector<Remedy> remedies =
-      find_remedies(resolved, of_gpu(1500), [&](const std::string& rule) {
-        const auto known = plans.find(rule);
+      find_remedies(resolved, of_gpu(1500), [&](const PolicyRule& rule) {
+        const auto known = plans.find(to_toml(rule));
         if (known == plans.end()) throw Error(ErrorKind::usage, Diagnostic{.message = "no kernel"});
         TriedPlan plan = of_gpu(known->second.first);
         plan.seconds = known->second.second;
@@ -98,10 +98,12 @@ TEST(Remedies, RulesThatFreeNothingMoreAreLeftOut) {
 
 TEST(Remedies, TheTextSaysWhichIsEnough) {
   EXPECT_EQ(remedies_text({}), "");
-  EXPECT_EQ(remedies_text({{state, 2048, true, 1.5e-3}, {"{ short }", 512, false, 2e-3}}),
-            "remedies    one of these behind the policy's rules:\n"
-            "  { at = \"**\", state = \"cpu\" }  frees 2.0 KiB, fits; 1.500 ms a step\n"
-            "  { short }                     frees 512 B, not enough alone; 2.000 ms a step\n");
+  EXPECT_EQ(
+      remedies_text(
+          {{rule_on("a.**", "cpu"), 2048, true, 1.5e-3}, {rule_on("b", "cpu"), 512, false, 2e-3}}),
+      "remedies    add one of these after the policy's rules:\n"
+      "  { at = \"a.**\", on = \"cpu\" }  frees 2.0 KiB, fits; 1.500 ms a step\n"
+      "  { at = \"b\", on = \"cpu\" }     frees 512 B, not enough by itself; 2.000 ms a step\n");
 }
 
 }  // namespace

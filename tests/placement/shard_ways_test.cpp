@@ -18,6 +18,12 @@ std::vector<std::string> names_of_ways(const std::vector<ShardWay>& ways) {
   return names;
 }
 
+std::vector<std::string> texts_of(const ShardWay& way) {
+  std::vector<std::string> texts;
+  for (const PolicyRule& rule : way.rules) texts.push_back(to_toml(rule));
+  return texts;
+}
+
 // Each of three layers has more than a quarter of all that is not a table; the head and the biases
 // have less.
 TEST(ShardWays, LargeMatricesMayBeSplit) {
@@ -25,21 +31,21 @@ TEST(ShardWays, LargeMatricesMayBeSplit) {
   const std::string split =
       "data parallel body, split layers.0:weight and layers.1:weight and layers.10:weight";
   EXPECT_THAT(names_of_ways(ways),
-              ElementsAre("data parallel", "data parallel, optimizer states shared out",
-                          "data parallel, optimizer states and gradients shared out",
+              ElementsAre("data parallel", "data parallel, sharded optimizer states",
+                          "data parallel, sharded optimizer states and gradients",
                           "data parallel, tables by rows", "data parallel, tables by columns",
-                          "data parallel, tables by rows and optimizer states shared out", split,
-                          split + ", optimizer states shared out", split + ", tables by rows"));
-  EXPECT_THAT(ways[4].rules, ElementsAre("{ at = \"embed:weight\", shard = \"columns\" }"));
-  EXPECT_THAT(ways[6].rules, ElementsAre("{ at = \"layers.0:weight\", shard = \"columns\" }",
-                                         "{ at = \"layers.1:weight\", shard = \"columns\" }",
-                                         "{ at = \"layers.10:weight\", shard = \"columns\" }"));
+                          "data parallel, tables by rows and sharded optimizer states", split,
+                          split + ", sharded optimizer states", split + ", tables by rows"));
+  EXPECT_THAT(texts_of(ways[4]), ElementsAre("{ at = \"embed:weight\", shard = \"columns\" }"));
+  EXPECT_THAT(texts_of(ways[6]), ElementsAre("{ at = \"layers.0:weight\", shard = \"columns\" }",
+                                             "{ at = \"layers.1:weight\", shard = \"columns\" }",
+                                             "{ at = \"layers.10:weight\", shard = \"columns\" }"));
   EXPECT_THAT(ways[6].why, HasSubstr("gradients of 768 B are not summed over ranks"));
   // A policy accepts them.
   std::string text = "rules = [\n";
-  for (const std::string& rule : ways[6].rules) text += rule + ",\n";
+  for (const PolicyRule& rule : ways[6].rules) text += to_toml(rule) + ",\n";
   EXPECT_THAT(testing::errors_of(text + "]\n"), ::testing::IsEmpty());
-  EXPECT_THAT(ways[2].rules,
+  EXPECT_THAT(texts_of(ways[2]),
               ElementsAre("{ at = \"**\", min = \"4KiB\", shard = \"state+gradient\" }",
                           "{ at = \"embed:weight\", shard = \"whole\" }"));
 }
@@ -52,11 +58,11 @@ TEST(ShardWays, WhatAPolicySaysAlreadyStays) {
   const std::vector<ShardWay> ways = shard_ways(resolved, testing::shared_graph());
   // The head is all that is left; it is read transposed.
   EXPECT_THAT(names_of_ways(ways),
-              ElementsAre("data parallel", "data parallel, optimizer states shared out",
-                          "data parallel, optimizer states and gradients shared out",
+              ElementsAre("data parallel", "data parallel, sharded optimizer states",
+                          "data parallel, sharded optimizer states and gradients",
                           "data parallel body, split head:weight",
-                          "data parallel body, split head:weight, optimizer states shared out"));
-  EXPECT_THAT(ways[3].rules, ElementsAre("{ at = \"head:weight\", shard = \"rows\" }"));
+                          "data parallel body, split head:weight, sharded optimizer states"));
+  EXPECT_THAT(texts_of(ways[3]), ElementsAre("{ at = \"head:weight\", shard = \"rows\" }"));
 }
 
 std::vector<ShardWay> ways_of(const Graph& graph) {
@@ -86,11 +92,11 @@ TEST(ShardWays, SeveralTables) {
   b.output("deep", looked_up("deep", {100, 64}));
   b.output("tall", looked_up("tall", {2000, 1}));
   const std::vector<ShardWay> ways = ways_of(b.finish());
-  EXPECT_THAT(way_of(ways, "data parallel, whole tables with one rank each").rules,
+  EXPECT_THAT(texts_of(way_of(ways, "data parallel, whole tables with one rank each")),
               ::testing::UnorderedElementsAre("{ at = \"wide:weight\", shard = \"table\" }",
                                               "{ at = \"deep:weight\", shard = \"table\" }",
                                               "{ at = \"tall:weight\", shard = \"table\" }"));
-  EXPECT_THAT(way_of(ways, "data parallel, large tables by columns, the others by rows").rules,
+  EXPECT_THAT(texts_of(way_of(ways, "data parallel, large tables by columns, the others by rows")),
               ::testing::UnorderedElementsAre("{ at = \"wide:weight\", shard = \"rows\" }",
                                               "{ at = \"deep:weight\", shard = \"columns\" }",
                                               "{ at = \"tall:weight\", shard = \"rows\" }"));
@@ -118,7 +124,7 @@ TEST(ShardWays, AttentionByHeads) {
   const Graph graph = b.finish();
   const std::vector<ShardWay> ways = ways_of(graph);
   const ShardWay& by_heads = way_of(ways, "data parallel body, attention by heads");
-  EXPECT_THAT(by_heads.rules,
+  EXPECT_THAT(texts_of(by_heads),
               ::testing::UnorderedElementsAre("{ at = \"q:weight\", shard = \"heads\" }",
                                               "{ at = \"k:weight\", shard = \"heads\" }",
                                               "{ at = \"v:weight\", shard = \"heads\" }",
