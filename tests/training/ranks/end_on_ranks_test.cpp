@@ -35,7 +35,7 @@ Ending ending_of(int rank, std::optional<std::string> failure, const Diagnostic&
   Seen seen(rank, std::move(failure));
   Ending ending;
   try {
-    end_on_ranks(&seen, Error(ErrorKind::data, d));
+    end_on_ranks(seen, Error(ErrorKind::data, d));
   } catch (const ErrorElsewhere& error) {
     ending = {true, error.what(), ""};
   } catch (const Error& error) {
