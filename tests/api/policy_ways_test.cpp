@@ -125,8 +125,7 @@ TEST(PolicyWays, ConvolutionsAreDataParallel) {
   const std::string text = found_text(found, "policy.toml", true);
   EXPECT_THAT(text, AllOf(HasSubstr("ranks     8: data parallel\n"),
                           HasSubstr("\n  data parallel, sharded optimizer states: "),
-                          HasSubstr("\n  data parallel, optimizer states and gradients shared "
-                                    "out: "),
+                          HasSubstr("\n  data parallel, sharded optimizer states and gradients: "),
                           HasSubstr(" ms are waited for")));
   EXPECT_THAT(text, Not(HasSubstr("shard = ")));
   // Every gradient is exchanged once, and the loss.

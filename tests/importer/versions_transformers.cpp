@@ -185,7 +185,7 @@ void add_tensor_scatter(Rows& rows) {
                   .inputs = {floats({2, 3}, {1, 2, 3, 4, 5, 6}), floats({2, 1}, {7, 8})},
                   .attributes = {{"axis", 0}},
                   .note = "axis of the samples",
-                  .refused = "an axis behind the first"});
+                  .refused = "one axis after the first"});
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ const Case cases[] = {
     {"an evaluation of few samples", {"eval.every=\"2 steps\""}, 24, 3},
     {"an evaluation in micro-batches", {"micro_batch=2", "eval.every=\"1 steps\""}, 22, 7},
     {"frozen parameters",
-     {"parameters.freeze=[{at=\"**\", until=\"3 steps\"}, {at=\"bias\", from=\"4 steps\"}]"},
+     {"parameters.freeze=[{at=\"**\", until=\"3 steps\"}, {at=\"fc1\", from=\"4 steps\"}]"},
      22},
     {"averages", {"optimizer.ema={decay=0.9}", "eval.every=\"3 steps\""}, 22, 10},
     {"float16", {"precision.compute=\"float16\"", "micro_batch=4"}, 22, 9},
@@ -65,6 +65,8 @@ TEST_P(ProgramsMadeTest, AreThoseOfTheValue) {
   training.run("", {});
   EXPECT_EQ(asked, expected) << "in the run";
 }
+
+void PrintTo(const Case& of, std::ostream* to) { *to << of.name; }
 
 INSTANTIATE_TEST_SUITE_P(All, ProgramsMadeTest, ::testing::ValuesIn(cases), [](const auto& info) {
   std::string name = info.param.name;
