@@ -93,7 +93,7 @@ Launched launched() {
 
 Report doctor(bool ranks) {
   return on_ranks([&](const std::shared_ptr<RankGroup>& group) {
-    if (ranks && !group) {
+    if (ranks && group->ranks() == 1) {
       throw Error(
           ErrorKind::usage,
           Diagnostic{.message = "doctor --ranks measures the network between several processes",

@@ -213,7 +213,7 @@ void visit(KeyVisitor& v, RunConfig& c) {
     if (const ConfigValue* policy = table.find("policy")) c.policy_where = policy->where;
   });
   v.key("device", c.device, one_of(device_words()),
-        "where everything runs that no policy places; auto: the GPU if the plan fits");
+        "where everything runs that no policy places; auto: the cpu");
   v.key("batch_size", batch_size(c), between(1, most_samples), one_of("auto"),
         parts("[]", integer_value, between(1, most_samples), "a size to choose"),
         "samples per optimizer step, over all processes; auto: the largest power of two whose "
