@@ -13,6 +13,7 @@
 #include "engine/data/loader.h"
 #include "engine/formats/named_tensor.h"
 #include "engine/formats/safetensors.h"
+#include "engine/ranks/rendezvous.h"
 #include "engine/runtime/program.h"
 #include "engine/train/checkpoints/fingerprint.h"
 #include "engine/train/updates/learning_rate_factors.h"

@@ -44,7 +44,7 @@ std::map<std::string, std::string> shared_frozen_hashes(const StateStore& states
     const StateShard* const shard = states.shard(name);
     if (shard == nullptr || states.held_by(name) == HeldBy::checkpoint) continue;
     const std::string own = hash_over_ranks(name, *shard, ranks, exchange);
-    hashes[name] = from_rank_0(&ranks, "the hash of a frozen state", [&] { return own; });
+    hashes[name] = from_rank_0(ranks, "the hash of a frozen state", [&] { return own; });
   }
   return hashes;
 }

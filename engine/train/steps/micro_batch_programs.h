@@ -10,6 +10,7 @@
 
 #include "engine/data/loader.h"
 #include "engine/graph/structures/out_of_line.h"
+#include "engine/ranks/rendezvous.h"
 #include "engine/runtime/program.h"
 #include "engine/train/evaluation/field_words.h"
 #include "engine/train/graph/training_graph.h"
