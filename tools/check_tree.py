@@ -17,7 +17,7 @@ SCRIPT = (".py", ".sh", ".cmake")
 LINES_NOTICE, LINES_LIMIT = 300, 600
 FOLDER_LIMIT = 40  # files of product code in a folder of its own
 OF_ONE_KIND = ["engine/operators", "kernels/reference", "importer/operators"]  # may have more
-PRODUCT = ["api", "engine", "importer", "kernels", "placement", "tools", "include"]
+PRODUCT = ["api", "engine", "importer", "kernels", "placement", "python", "tools", "include"]
 FIXTURE_LIMIT, FIXTURES_LIMIT = 200 << 10, 10 << 20  # bytes each, bytes together
 
 # The engine's phases: folders that may include each other and those of the phases above. engine/CMakeLists.txt
@@ -47,6 +47,7 @@ BORDERS = {
     "api": ["engine", "importer", "placement", "kernels", "api", "include"],
     "include": ["include"],
     "tools": ["include", "tools"],
+    "python": ["include", "python"],
     "tests": ["engine", "importer", "placement", "kernels", "api", "include", "tests"],
     "bench": ["engine", "importer", "placement", "kernels", "api", "include", "bench"],
 }
@@ -71,6 +72,8 @@ THIRD_PARTIES = [
     ("OpenMP", r"omp\.h", ["kernels", "bench", "tests"]),
     ("toml++", r"toml\+\+/", ["engine", "placement", "api", "tests"]),
     ("CLI11", r"CLI/", ["tools"]),
+    ("nanobind", r"nanobind/", ["python"]),
+    ("Python's C API", r"Python\.h", ["python"]),
     ("GoogleTest", r"(gtest|gmock)/", ["tests"]),
     ("Google Benchmark", r"benchmark/", ["bench"]),
 ]

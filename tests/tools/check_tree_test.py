@@ -22,6 +22,7 @@ CLEAN = {
     "kernels/cpu/conv.cpp": '// Conv.\n#include <dnnl.hpp>\n#include "engine/graph/graph.h"\n#include "kernels/shared/scalar.h"\n',
     "importer/open.cpp": '// Open.\n#include <onnx/checker.h>\n#include "engine/graph/graph.h"\n',
     "include/tandem/tandem.h": "// Public.\n#pragma once\n#include <string>\n",
+    "python/binding/x.h": "// Binding.\n#pragma once\n#include <nanobind/nanobind.h>\n",
     "tools/main.cpp": '// Main.\n#include <CLI/CLI.hpp>\n#include "tandem/tandem.h"\n',
 }
 
@@ -54,7 +55,7 @@ class CheckTree(unittest.TestCase):
         for name, included in [("engine/x.cpp", "importer/open.h"), ("importer/x.cpp", "kernels/cpu/cpu.h"),
                                ("placement/x.cpp", "importer/open.h"), ("kernels/cuda/x.cu", "kernels/cpu/cpu.h"),
                                ("tools/x.cpp", "engine/graph/graph.h"), ("kernels/reference/x.cpp", "kernels/cpu/cpu.h"),
-                               ("kernels/emulated/x.cpp", "kernels/shared/scalar.h"), ("kernels/cpu/x.cpp", "kernels/emulated/x.h")]:
+                               ("python/binding/x.cpp", "api/train/session_impl.h"), ("kernels/emulated/x.cpp", "kernels/shared/scalar.h"), ("kernels/cpu/x.cpp", "kernels/emulated/x.h")]:
             self.expect(name, f'// x\n#include "{included}"\n', "must not include " + included)
 
     def test_third_parties(self):
@@ -63,7 +64,7 @@ class CheckTree(unittest.TestCase):
                                ("kernels/cpu/x.cpp", "cuda_runtime.h"), ("engine/x.cpp", "gtest/gtest.h"),
                                ("kernels/x.cu", "cuda_fp16.h"), ("api/x.cpp", "cudnn.h"),
                                ("tests/kernels/x.cpp", "cublasLt.h"), ("engine/x.cpp", "nccl.h"),
-                               ("tests/api/x.cpp", "nvrtc.h"), ("kernels/cuda/x.cu", "dnnl.hpp")]:
+                               ("tests/api/x.cpp", "nvrtc.h"), ("api/x.cpp", "nanobind/nanobind.h"), ("kernels/cuda/x.cu", "dnnl.hpp")]:
             self.expect(name, f"// x\n#include <{included}>\n", "only")
 
     def test_optional_folders(self):

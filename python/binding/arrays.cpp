@@ -1,0 +1,244 @@
+#include "python/binding/arrays.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <optional>
+#include <typeinfo>
+#include <vector>
+
+namespace tandem::python {
+namespace {
+
+using AnyArray = nb::ndarray<nb::ro>;
+constexpr const char* what_is_taken = "a numpy array, or an object with __dlpack__, in host memory";
+
+/// An element type of DLPack with its name in the library; `numpy`: numpy has it, too.
+struct ElementType {
+  nb::dlpack::dtype_code code;
+  int bits;
+  const char* name;
+  bool numpy;
+};
+using Code = nb::dlpack::dtype_code;
+constexpr ElementType element_types[] = {
+    {Code::Float, 32, "float32", true},
+    {Code::Float, 64, "float64", true},
+    {Code::Float, 16, "float16", true},
+    {Code::Bfloat, 16, "bfloat16", false},
+    {Code::Int, 8, "int8", true},
+    {Code::Int, 16, "int16", true},
+    {Code::Int, 32, "int32", true},
+    {Code::Int, 64, "int64", true},
+    {Code::UInt, 8, "uint8", true},
+    {Code::UInt, 16, "uint16", true},
+    {Code::UInt, 32, "uint32", true},
+    {Code::UInt, 64, "uint64", true},
+    {Code::Bool, 8, "bool", true},
+    {Code::Float8_E4M3FN, 8, "float8_e4m3fn", false},
+    {Code::Float8_E4M3FNUZ, 8, "float8_e4m3fnuz", false},
+    {Code::Float8_E5M2, 8, "float8_e5m2", false},
+    {Code::Float8_E5M2FNUZ, 8, "float8_e5m2fnuz", false},
+    {Code::Float8_E8M0FNU, 8, "float8_e8m0fnu", false},
+};
+
+const char* name_of(nb::dlpack::dtype type) {
+  for (const ElementType& known : element_types) {
+    if (static_cast<std::uint8_t>(known.code) == type.code && known.bits == type.bits &&
+        type.lanes == 1)
+      return known.name;
+  }
+  return nullptr;
+}
+
+std::string device_name(int type, int number) {
+  // The numbers are those of DLPack.
+  const char* name = nullptr;
+  switch (type) {
+    case 2:
+      name = "cuda";
+      break;
+    case 8:
+      name = "metal";
+      break;
+    case 10:
+      name = "rocm";
+      break;
+    case 13:
+      name = "cuda_managed";
+      break;
+    case 14:
+      name = "oneapi";
+      break;
+    default:
+      return "device " + std::to_string(type) + ":" + std::to_string(number) + " of DLPack";
+  }
+  return std::string(name) + ":" + std::to_string(number);
+}
+
+bool is_host(int type) {
+  return type == 1 || type == 3 || type == 11;  // CPU, memory pinned by CUDA, by ROCm
+}
+
+std::string text_of(const nb::object& object) { return nb::str(nb::handle(object)).c_str(); }
+
+std::string name_of_type(nb::handle object) {
+  const nb::handle type = object.type();
+  const std::string module = text_of(type.attr("__module__"));
+  const std::string name = text_of(type.attr("__name__"));
+  return module == "builtins" ? name : module + "." + name;
+}
+
+std::string message_of(const nb::python_error& error) { return text_of(nb::borrow(error.value())); }
+
+Diagnostic of_array(const std::string& name, const char* message, std::string got) {
+  return {.message = message, .path = name, .expected = what_is_taken, .got = std::move(got)};
+}
+
+void check_device(const std::string& name, nb::handle object) {
+  if (!nb::hasattr(object, "__dlpack_device__")) return;
+  try {
+    const auto device = nb::cast<nb::tuple>(object.attr("__dlpack_device__")());
+    const int type = nb::cast<int>(nb::object(device[0]));
+    const int number = nb::cast<int>(nb::object(device[1]));
+    if (is_host(type)) return;
+    Diagnostic d = of_array(name, "this array lies on another device", device_name(type, number));
+    d.fix = "copy it to the host first, in torch with .cpu()";
+    refuse(std::move(d));
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;  // such as KeyboardInterrupt
+    refuse(of_array(name, "the device of this array is not known", message_of(error)));
+  } catch (const std::bad_cast&) {
+    refuse(of_array(name, "the device of this array is not known", name_of_type(object)));
+  }
+}
+
+/// Why an object gives no array, in the words of its own package.
+std::string reason(nb::handle object) {
+  try {
+    object.attr("__dlpack__")();
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;
+    return name_of_type(object) + " (" + message_of(error) + ")";
+  }
+  return name_of_type(object);
+}
+
+std::optional<std::string> dtype_text(nb::handle object) {
+  if (!nb::hasattr(object, "dtype")) return std::nullopt;
+  return text_of(object.attr("dtype"));
+}
+
+/// Copies rows of any strides to `to`, which moves behind them.
+void copy_rows(const AnyArray& array, std::size_t axis, const std::byte* from, std::byte*& to) {
+  const std::size_t size = array.itemsize();
+  if (axis == array.ndim()) {
+    std::memcpy(to, from, size);
+    to += size;
+    return;
+  }
+  const std::size_t extent = array.shape(axis);
+  const auto step =
+      static_cast<std::ptrdiff_t>(array.stride(axis)) * static_cast<std::ptrdiff_t>(size);
+  if (axis + 1 == array.ndim() && array.stride(axis) == 1) {
+    std::memcpy(to, from, extent * size);
+    to += extent * size;
+    return;
+  }
+  for (std::size_t i = 0; i < extent; ++i)
+    copy_rows(array, axis + 1, from + static_cast<std::ptrdiff_t>(i) * step, to);
+}
+
+bool is_row_major(const AnyArray& array) {
+  std::int64_t expected = 1;
+  for (std::size_t axis = array.ndim(); axis-- > 0;) {
+    const auto extent = static_cast<std::int64_t>(array.shape(axis));
+    if (extent != 1 && array.stride(axis) != expected) return false;
+    expected *= extent;
+  }
+  return true;
+}
+
+}  // namespace
+
+api::Array array_of(const std::string& name, nb::handle object) {
+  if (!nb::hasattr(object, "__dlpack__"))
+    refuse(of_array(name, "this is no array", name_of_type(object)));
+  check_device(name, object);
+  AnyArray array;
+  if (!nb::try_cast(object, array, false)) {
+    const std::optional<std::string> dtype = dtype_text(object);
+    refuse(of_array(name, "this array cannot be read",
+                    (dtype ? *dtype + " in " : "") + reason(object)));
+  }
+  const char* const dtype = name_of(array.dtype());
+  if (dtype == nullptr) {
+    refuse(of_array(name, "no input has this element type",
+                    dtype_text(object).value_or("a type without a name")));
+  }
+  api::Array result;
+  result.dtype = dtype;
+  for (std::size_t axis = 0; axis < array.ndim(); ++axis)
+    result.shape.push_back(static_cast<std::int64_t>(array.shape(axis)));
+  const auto* const data = static_cast<const std::byte*>(array.data());
+  const std::size_t bytes = array.size() * array.itemsize();
+  if (bytes == 0) return result;
+  if (is_row_major(array)) {
+    result.bytes.assign(data, data + bytes);
+    return result;
+  }
+  result.bytes.resize(bytes);
+  std::byte* to = result.bytes.data();
+  copy_rows(array, 0, data, to);
+  return result;
+}
+
+std::map<std::string, api::Array> arrays_of(const nb::dict& feeds) {
+  std::map<std::string, api::Array> arrays;
+  std::vector<Diagnostic> problems;
+  for (const auto& [key, value] : feeds) {
+    std::string name;
+    if (!nb::try_cast(key, name)) {
+      problems.push_back({.message = "the name of an array is no str", .got = name_of_type(key)});
+      continue;
+    }
+    try {
+      arrays[name] = array_of(name, value);
+    } catch (const Error& error) {
+      problems.insert(problems.end(), error.diagnostics().begin(), error.diagnostics().end());
+    }
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  return arrays;
+}
+
+nb::object numpy_of(const std::string& name, api::Array&& array) {
+  const ElementType* type = nullptr;
+  for (const ElementType& known : element_types) {
+    if (array.dtype == known.name) type = &known;
+  }
+  if (type == nullptr)
+    refuse({.message = "no array has this element type", .path = name, .got = array.dtype});
+  auto* const bytes = new std::vector<std::byte>(std::move(array.bytes));
+  const nb::capsule owner(
+      bytes, [](void* held) noexcept { delete static_cast<std::vector<std::byte>*>(held); });
+  const std::vector<std::size_t> shape(array.shape.begin(), array.shape.end());
+  nb::dlpack::dtype stored{static_cast<std::uint8_t>(type->code),
+                           static_cast<std::uint8_t>(type->bits), 1};
+  if (!type->numpy) stored.code = static_cast<std::uint8_t>(Code::UInt);
+  static std::byte nothing[16];  // an array without elements has an address, too
+  void* const data = bytes->empty() ? static_cast<void*>(nothing) : bytes->data();
+  const nb::ndarray<nb::numpy> result(data, shape.size(), shape.data(), owner, nullptr, stored);
+  nb::object object = nb::cast(result);
+  if (type->numpy) return object;
+  return nb::module_::import_("tandem_train._arrays").attr("view_as")(object, array.dtype, name);
+}
+
+nb::dict numpy_of(std::map<std::string, api::Array>&& arrays) {
+  nb::dict result;
+  for (auto& [name, array] : arrays) result[text_object(name)] = numpy_of(name, std::move(array));
+  return result;
+}
+
+}  // namespace tandem::python

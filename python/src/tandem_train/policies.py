@@ -1,0 +1,78 @@
+"""Questions about policy files, as functions."""
+
+from __future__ import annotations
+
+import pathlib
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+from tandem_train import _tandem
+from tandem_train._errors import refuse
+from tandem_train._paths import Path, path_text
+from tandem_train._toml import rules_of, settings_of, texts_of
+from tandem_train.report import FoundPolicy, Plan, Report
+from tandem_train.tools import extents_of
+
+
+def plan(model_or_config: Path, policy: Path = "", **options: Any) -> Plan:
+    """Compiles a step under a policy without taking memory: bytes by device, copies, time, remedies.
+
+    Options: `bind` (extents of free dimensions of a model: {"batch": 32}), `overrides` (keys of train.toml), `place`,
+    `devices`, `profile` (such as "h100"), `ranks`, `network`.
+    """
+    fields = _tandem.policy_plan(_options(model_or_config, policy, options))
+    return Plan(fields["text"], fields["json"], fields["warnings"], fields["fits"])
+
+
+def explain(model_or_config: Path, name: str, policy: Path = "", *, phase: str = "", **options: Any) -> Report:
+    """Where an operator or a parameter is, and which line of the policy decided it. Options as for `plan`."""
+    fields = _tandem.policy_explain(_options(model_or_config, policy, options), str(name), phase)
+    return Report(fields["text"], fields["json"], fields["warnings"])
+
+
+def auto(
+    model_or_config: Path,
+    policy: Path = "",
+    *,
+    to: Path = "",
+    budgets: Mapping[str, str] | None = None,
+    measure: bool = False,
+    most_plans: int = 0,
+    **options: Any,
+) -> FoundPolicy:
+    """Searches a placement under budgets such as {"gpu": "20GiB"}. It is written to `to`, if that is given.
+
+    Rules of `policy` hold. Options as for `plan`.
+    """
+    automatic = _tandem.PolicyAutoOptions()
+    automatic.budgets = [f"{device}={size}" for device, size in (budgets or {}).items()]
+    automatic.measure = bool(measure)
+    automatic.most_plans = most_plans
+    filled = _options(model_or_config, policy, options)
+    with tempfile.TemporaryDirectory(prefix="tandem-") as folder:
+        automatic.to = path_text(to, "to") or str(pathlib.Path(folder) / "policy.toml")
+        fields = _tandem.policy_auto(filled, automatic)
+        fields["text"] = fields["text"].replace(pathlib.Path(folder).name + "/", "")
+        found = pathlib.Path(automatic.to).read_text(encoding="utf-8")
+    return FoundPolicy(fields["text"], fields["json"], fields["warnings"], found)
+
+
+def _options(model_or_config: Path, policy: Path, options: dict[str, Any]) -> _tandem.PolicyOptions:
+    filled = _tandem.PolicyOptions()
+    path = path_text(model_or_config, "model_or_config")
+    if path.endswith(".onnx"):
+        filled.model = path
+    else:
+        filled.config = path
+    filled.policy = path_text(policy, "policy")
+    filled.bind = extents_of(options.pop("bind", None))
+    filled.overrides = settings_of(options.pop("overrides", None))
+    filled.place = rules_of(options.pop("place", ()))
+    filled.devices = texts_of(options.pop("devices", ()), "devices")
+    filled.profile = path_text(options.pop("profile", ""), "profile")
+    filled.ranks = options.pop("ranks", 1)
+    filled.network = options.pop("network", "")
+    for name in options:
+        refuse("there is no such option", path=name)
+    return filled

@@ -1,0 +1,170 @@
+"""Sessions on modules of PyTorch. Nothing else in the package imports torch."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import pathlib
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tandem_train._arrays import Array
+from tandem_train._errors import Diagnostic, Error, refuse
+from tandem_train._toml import texts_of
+from tandem_train.session import Session
+from tandem_train.tools import inspect
+
+OPSET = 20
+
+
+def from_torch(
+    module: Any,
+    example_inputs: Any,
+    *,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    batch_size: int,
+    settings: Mapping[str, Any] | None = None,
+    **keys: Any,
+) -> Session:
+    """Exports a torch.nn.Module in its training form and opens a Session.
+
+    `example_inputs`: a tensor or a tuple, with samples on axis 0, which stays free. `inputs`, `outputs`: names for the
+    arrays of `step` and `predict`. Other keywords are keys of train.toml. Parameters with requires_grad = False, and
+    buffers other than running statistics, do not train. The module stays as it is; `Session.copy_to` writes into it.
+    """
+    torch = _torch()
+    if not isinstance(module, torch.nn.Module):
+        refuse("this is no module of PyTorch", expected="a torch.nn.Module", got=type(module).__name__)
+    examples = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    inputs, outputs = texts_of(inputs, "inputs"), texts_of(outputs, "outputs")
+    if len(examples) != len(inputs):
+        expected = f"{len(examples)}, one for each example"
+        refuse("each example input needs a name", path="inputs", expected=expected, got=str(len(inputs)))
+    folder = tempfile.TemporaryDirectory(prefix="tandem-")
+    path = pathlib.Path(folder.name) / "model.onnx"
+    _export(torch, module, examples, path, inputs, outputs)
+    all_keys = _with_frozen(_frozen(module, path), {**(settings or {}), **keys})
+    session = Session(path, batch_size, settings=all_keys)
+    session._folder = folder  # type: ignore[attr-defined]  # as long as the session lives
+    return session
+
+
+def copy_state(state: Mapping[str, Array], module: Any) -> None:
+    """Writes a state into a module. Raises one Error with all that does not fit; nothing is written then."""
+    torch = _torch()
+    if not isinstance(module, torch.nn.Module):
+        refuse("this is no module of PyTorch", expected="a torch.nn.Module", got=type(module).__name__)
+    own = {name: tensor for name, tensor in module.state_dict().items() if tensor.is_floating_point()}
+    trained = dict(module.named_parameters(remove_duplicate=False))
+    written = {(own[name].data_ptr(), own[name].shape) for name in state if name in own}
+    problems = [Diagnostic("the module has nothing of this name", path=name) for name in state if name not in own]
+    for name, tensor in own.items():
+        is_tied = (tensor.data_ptr(), tensor.shape) in written  # another name of the same tensor is there
+        is_needed = name in trained or name.rpartition(".")[2] in ("running_mean", "running_var")
+        if name not in state:
+            if is_needed and not is_tied:
+                problems.append(Diagnostic("the session has nothing of this name", path=name))
+            continue
+        value = state[name]
+        if tuple(tensor.shape) != value.shape:
+            mine, its = str(list(tensor.shape)), str(list(value.shape))
+            problems.append(Diagnostic("the module has another shape", path=name, expected=mine, got=its))
+    if problems:
+        raise Error("usage", problems)
+    with torch.no_grad():
+        for name, value in state.items():
+            own[name].copy_(torch.from_numpy(value))
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        refuse("this needs PyTorch", fix="pip install torch onnx")
+    return torch
+
+
+def _export(torch: Any, module: Any, examples: tuple[Any, ...], path: Any, inputs: list[str], outputs: list[str]) -> None:
+    """The classic exporter keeps names, Dropout and BatchNormalization; the newer one decomposes the latter."""
+    buffers = {name: b.detach().cpu().clone().numpy() for name, b in module.named_buffers() if b.is_floating_point()}
+    try:
+        with _unchanged(torch, module), _quiet():
+            torch.onnx.export(
+                module,
+                examples,
+                str(path),
+                dynamo=False,
+                opset_version=OPSET,
+                training=torch.onnx.TrainingMode.TRAINING,
+                do_constant_folding=False,
+                input_names=inputs,
+                output_names=outputs,
+                dynamic_axes={name: {0: "batch"} for name in [*inputs, *outputs]},
+            )
+    except Error:
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        raise Error("usage", [Diagnostic("PyTorch cannot export this module to ONNX", got=text)]) from error
+    _set_buffers(path, buffers)
+
+
+def _set_buffers(path: pathlib.Path, buffers: dict[str, Any]) -> None:
+    """The file has running statistics after the step that the exporter has traced: here come those before it."""
+    import onnx
+
+    model = onnx.load(path, load_external_data=False)
+    for tensor in model.graph.initializer:
+        if tensor.name in buffers and not tensor.external_data:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(buffers[tensor.name], tensor.name))
+    onnx.save(model, path)
+
+
+def _frozen(module: Any, path: pathlib.Path) -> list[str]:
+    """Names in the file that would train, and are not to."""
+    trains = {name for name, parameter in module.named_parameters(remove_duplicate=False) if parameter.requires_grad}
+    own = set(module.state_dict()) - trains
+    report = inspect(path, bind={"batch": 2}, parameters=True)
+    return [p["name"] for p in report.data["parameters"] if p["name"] in own and p["trainable"]]
+
+
+def _with_frozen(names: list[str], keys: dict[str, Any]) -> dict[str, Any]:
+    """The settings with a rule for each name, in front of the caller's: the last rule that covers it decides."""
+    if not names:
+        return keys
+    table = dict(keys.pop("parameters", {}))
+    rules = keys.pop("parameters.freeze", table.pop("freeze", []))
+    return {**keys, "parameters": {**table, "freeze": [*({"at": name} for name in names), *rules]}}
+
+
+@contextlib.contextmanager
+def _unchanged(torch: Any, module: Any) -> Iterator[None]:
+    """Afterwards the module, its modes and the random numbers are as before: the export runs a training step of it."""
+    values = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    modes = [(part, part.training) for part in module.modules()]
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        with torch.no_grad():
+            for name, tensor in module.state_dict().items():
+                tensor.copy_(values[name])
+        for part, mode in modes:
+            part.training = mode
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporter's notes, which are about files for inference."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)

@@ -1,0 +1,163 @@
+"""A run that a train.toml, or a model with its data, describes."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from tandem_train import _tandem
+from tandem_train._errors import no_pickle, refuse
+from tandem_train._paths import Path, path_text
+from tandem_train._toml import rules_of, settings_of, texts_of
+from tandem_train.callbacks import Callback, Progress
+
+
+@dataclasses.dataclass(frozen=True)
+class Best:
+    """The best checkpoint of a run."""
+
+    metric: str
+    value: float
+    step: int
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricTable:
+    """A metric of several numbers: one for each class, or one for each pair of label and prediction."""
+
+    metric: str
+    names: list[str]
+    numbers: list[float]  # NaN: there is none
+    is_matrix: bool  # row by row; rows are labels
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainResult:
+    """What a run came to."""
+
+    run_dir: str
+    steps: int
+    loss: float  # in the last step; NaN: no step was left
+    evaluation: dict[str, float]  # the last values of the metrics
+    best: Best | None
+    tables: list[MetricTable]
+    interrupted: bool  # saved and ended before its length
+    warnings: list[str]  # about the data
+
+
+class Trainer:
+    """Reads and checks the configuration, the model and the data. `run` trains, once."""
+
+    def __init__(
+        self,
+        config: Path,
+        overrides: Mapping[str, Any] | None = None,
+        *,
+        callbacks: Iterable[Callback] = (),
+        place: Iterable[str | Mapping[str, Any]] = (),
+        devices: Iterable[str] = (),
+        run_dir: Path = "",
+        resume: bool = False,
+        accept_changes: bool = False,
+        dry_run: bool = False,
+    ) -> None:
+        """`config`: a train.toml, or an ONNX file with the override `data`. `overrides`: keys of train.toml.
+
+        `place`: rules over the policy's. `devices`: such as "gpu=emulated:0,memory=2GiB". `resume` continues the run
+        in `run_dir`, or the newest one that is not finished. `dry_run` does everything up to the first step.
+        """
+        options = _tandem.TrainOptions()
+        options.overrides = _overrides(overrides)
+        options.place = rules_of(place)
+        options.devices = texts_of(devices, "devices")
+        options.run_dir = path_text(run_dir, "run_dir")
+        options.resume, options.accept_changes, options.dry_run = bool(resume), bool(accept_changes), bool(dry_run)
+        self._listener = _Listener(callbacks)
+        self._trainer = _tandem.Trainer(path_text(config, "config"), options, self._listener)
+
+    @property
+    def summary(self) -> str:
+        """One paragraph: the model, its parameters, the placement, the memory."""
+        return self._trainer.summary()
+
+    def run(self) -> TrainResult:
+        """Trains. Ctrl-C saves the run and raises KeyboardInterrupt; `resume` continues it."""
+        fields = self._trainer.run(self._listener)
+        fields.pop("rank")
+        metric, value, step = (fields.pop(f"best_{name}") for name in ("metric", "value", "step"))
+        fields["best"] = Best(metric, value, step) if metric else None
+        fields["tables"] = [MetricTable(**table) for table in fields["tables"]]
+        return TrainResult(**fields)
+
+    def stop(self) -> None:
+        """Asks the run to save and end, from a callback or another thread."""
+        self._trainer.stop()
+
+    def __reduce__(self) -> NoReturn:
+        no_pickle("Trainer", "make it where it runs")
+
+
+def train(
+    model_or_config: Path,
+    data: Path | None = None,
+    *,
+    callbacks: Iterable[Callback] = (),
+    place: Iterable[str | Mapping[str, Any]] = (),
+    devices: Iterable[str] = (),
+    resume: bool = False,
+    settings: Mapping[str, Any] | None = None,
+    **keys: Any,
+) -> TrainResult:
+    """Trains by a train.toml, or an ONNX file on `data`. Other keywords are keys of train.toml: `epochs=3`."""
+    if data is not None:
+        if "data" in (settings or {}):
+            refuse("the data is given twice", path="data")
+        keys["data"] = path_text(data, "data")
+    run_dir = keys.pop("run_dir", "")
+    overrides = {}
+    for setting in (settings or {}), keys:
+        for key, value in setting.items():
+            if key in overrides:
+                refuse("this key is given twice", path=key)
+            overrides[key] = value
+    trainer = Trainer(
+        model_or_config, overrides, callbacks=callbacks, place=place, devices=devices, run_dir=run_dir, resume=resume
+    )
+    return trainer.run()
+
+
+def _overrides(settings: Mapping[str, Any] | None) -> list[str]:
+    """Settings, of which the data of a bare model is a path and no TOML."""
+    rest = dict(settings or {})
+    data = rest.pop("data", None)
+    if isinstance(data, (str, os.PathLike)):
+        return [f"data={path_text(data, 'data')}", *settings_of(rest)]
+    return settings_of(settings)
+
+
+class _Listener:
+    """Gets reports of the extension module, which calls it in the thread of the run."""
+
+    def __init__(self, callbacks: Iterable[Callback]) -> None:
+        self.callbacks = list(callbacks)
+        for callback in self.callbacks:
+            if not isinstance(callback, Callback):
+                refuse("this is no callback", expected="an object of a class over tt.Callback", got=repr(callback))
+
+    def on_progress(self, fields: dict[str, Any]) -> None:
+        progress = Progress(**fields)
+        for callback in self.callbacks:
+            (callback.on_evaluation if progress.evaluation else callback.on_step)(progress)
+
+    def on_message(self, text: str) -> None:
+        for callback in self.callbacks:
+            callback.on_message(text)
+
+    def on_run_dir(self, path: str) -> None:
+        pass
