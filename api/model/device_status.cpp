@@ -59,10 +59,10 @@ std::string library_text(const FoundLibrary& library) {
 }  // namespace
 
 std::string device_text(const DeviceFamily& family, const DeviceReport& report) {
-  if (report.toolkit.empty()) return line(family.kind, absent);
   const auto with_fix = [](const std::string& fix) {
     return fix.empty() ? "" : line("", "fix: " + fix);
   };
+  if (report.toolkit.empty()) return line(family.kind, absent) + with_fix(report.fix);
   std::string built = "built with " + report.toolkit;
   if (!report.driver.empty()) built += ", the driver is for " + report.driver;
   if (!report.problem.empty())
