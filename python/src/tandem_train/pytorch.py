@@ -1,4 +1,4 @@
-"""Sessions on modules of PyTorch. Nothing else in the package imports torch."""
+"""Sessions on modules of PyTorch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tandem_train._arrays import Array
 from tandem_train._errors import Diagnostic, Error, refuse
+from tandem_train._module_state import imported_torch
 from tandem_train._toml import texts_of
 from tandem_train.session import Session
 from tandem_train.tools import inspect
@@ -36,7 +36,7 @@ def from_torch(
     arrays of `step` and `predict`. Other keywords are keys of train.toml. Parameters with requires_grad = False, and
     buffers other than running statistics, do not train. The module stays as it is; `Session.copy_to` writes into it.
     """
-    torch = _torch()
+    torch = imported_torch()
     if not isinstance(module, torch.nn.Module):
         refuse("this is no module of PyTorch", expected="a torch.nn.Module", got=type(module).__name__)
     examples = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
@@ -51,41 +51,6 @@ def from_torch(
     session = Session(path, batch_size, settings=all_keys)
     session._folder = folder  # type: ignore[attr-defined]  # as long as the session lives
     return session
-
-
-def copy_state(state: Mapping[str, Array], module: Any) -> None:
-    """Writes a state into a module. Raises one Error with all that does not fit; nothing is written then."""
-    torch = _torch()
-    if not isinstance(module, torch.nn.Module):
-        refuse("this is no module of PyTorch", expected="a torch.nn.Module", got=type(module).__name__)
-    own = {name: tensor for name, tensor in module.state_dict().items() if tensor.is_floating_point()}
-    trained = dict(module.named_parameters(remove_duplicate=False))
-    written = {(own[name].data_ptr(), own[name].shape) for name in state if name in own}
-    problems = [Diagnostic("the module has nothing of this name", path=name) for name in state if name not in own]
-    for name, tensor in own.items():
-        is_tied = (tensor.data_ptr(), tensor.shape) in written  # another name of the same tensor is there
-        is_needed = name in trained or name.rpartition(".")[2] in ("running_mean", "running_var")
-        if name not in state:
-            if is_needed and not is_tied:
-                problems.append(Diagnostic("the session has nothing of this name", path=name))
-            continue
-        value = state[name]
-        if tuple(tensor.shape) != value.shape:
-            mine, its = str(list(tensor.shape)), str(list(value.shape))
-            problems.append(Diagnostic("the module has another shape", path=name, expected=mine, got=its))
-    if problems:
-        raise Error("usage", problems)
-    with torch.no_grad():
-        for name, value in state.items():
-            own[name].copy_(torch.from_numpy(value))
-
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ImportError:
-        refuse("this needs PyTorch", fix="pip install torch onnx")
-    return torch
 
 
 def _export(torch: Any, module: Any, examples: tuple[Any, ...], path: Any, inputs: list[str], outputs: list[str]) -> None:

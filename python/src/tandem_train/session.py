@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from tandem_train import _state_file, _tandem
 from tandem_train._arrays import Array
 from tandem_train._errors import Diagnostic, Error, no_pickle, refuse
+from tandem_train._module_state import copy_state
 from tandem_train._paths import Path, path_text
 from tandem_train._toml import settings_of
 from tandem_train.parameters import Parameters
@@ -102,8 +103,6 @@ class Session:
 
     def copy_to(self, module: Any) -> None:
         """Writes parameters and running statistics into a torch.nn.Module of the same names and shapes, strictly."""
-        from tandem_train.pytorch import copy_state
-
         copy_state(self.state_dict(), module)
 
     def _statistics(self, folder: pathlib.Path) -> list[_state_file.Entry]:
