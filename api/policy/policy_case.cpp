@@ -22,7 +22,8 @@
 namespace tandem::api {
 namespace {
 
-/// A configuration for a model alone: one step with sgd, or with the model's own algorithm.
+/// A configuration for a model without a train.toml: one step with sgd, or with the model's own
+/// algorithm.
 RunConfig config_of_model(const PolicyOptions& options) {
   const OnnxFile file = OnnxFile::open(options.model);
   std::int64_t batch = std::max<std::int64_t>(1, fixed_batch(file));

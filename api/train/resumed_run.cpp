@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -199,7 +200,7 @@ std::string ResumedRun::take_longer_length(RunConfig& config) {
     if (!has_reached_length(then, *ended)) return "";
     if (is_asked && !has_reached_length(config, *ended)) return "";
     longer = read_resumed_config(config_path_, without, moved_, options_.overrides);
-    if (longer.batch_choice.is_open) longer = with_batch_size(longer, config.batch_size);
+    if (longer.batch_choice.is_open) longer = with_batch_size(std::move(longer), config.batch_size);
     if (has_reached_length(longer, *ended)) return "";
   } catch (const Error&) {  // train.toml by itself gives no length, or an invalid one
     return "";

@@ -14,7 +14,7 @@ namespace {
 using AnyArray = nb::ndarray<nb::ro>;
 constexpr const char* what_is_taken = "a numpy array, or an object with __dlpack__, in host memory";
 
-/// An element type of DLPack with its name in the library; `numpy`: numpy has it, too.
+/// An element type of DLPack with its name in the library; `numpy`: whether numpy has the type.
 struct ElementType {
   nb::dlpack::dtype_code code;
   int bits;
@@ -130,7 +130,7 @@ std::optional<std::string> dtype_text(nb::handle object) {
   return text_of(object.attr("dtype"));
 }
 
-/// Copies rows of any strides to `to`, which moves behind them.
+/// Copies rows of any strides to `to`, which then points to the byte after them.
 void copy_rows(const AnyArray& array, std::size_t axis, const std::byte* from, std::byte*& to) {
   const std::size_t size = array.itemsize();
   if (axis == array.ndim()) {
@@ -227,7 +227,7 @@ nb::object numpy_of(const std::string& name, api::Array&& array) {
   nb::dlpack::dtype stored{static_cast<std::uint8_t>(type->code),
                            static_cast<std::uint8_t>(type->bits), 1};
   if (!type->numpy) stored.code = static_cast<std::uint8_t>(Code::UInt);
-  static std::byte nothing[16];  // an array without elements has an address, too
+  static std::byte nothing[16];  // the address of arrays without elements
   void* const data = bytes->empty() ? static_cast<void*>(nothing) : bytes->data();
   const nb::ndarray<nb::numpy> result(data, shape.size(), shape.data(), owner, nullptr, stored);
   nb::object object = nb::cast(result);

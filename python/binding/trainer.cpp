@@ -70,9 +70,10 @@ nb::dict fields_of(const api::TrainResult& result) {
   return fields;
 }
 
-/// Calls methods of a Python object, `on_progress` and others, from threads without the GIL. What
-/// the first failing one raises stops the run, and is kept. The object is only held during a call
-/// of the Trainer, so that the garbage collector sees all cycles.
+/// Calls the methods of a Python object (`on_progress`, `on_message`, `on_run_dir`) from threads
+/// that do not have the GIL. The first exception that one of them raises stops the run; `raise`
+/// raises it again. The listener refers to the object only during a call of the Trainer: a
+/// reference that lasted longer could form a cycle that Python's garbage collector cannot free.
 class Listener {
  public:
   explicit Listener(api::StopToken stop) : stop_(std::move(stop)) {}

@@ -232,10 +232,6 @@ int run_check(int arguments, char** values) {
   int code = 0;
   try {
     group = join_ranks(options);
-    if (!group) {
-      std::puts("alone");
-      return 0;
-    }
     if (what == "twice") {
       try {
         (void)join_ranks(options);

@@ -17,31 +17,31 @@ def refusal(session, **arrays):
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "int64", "uint8", "bool"])
 def test_other_types_are_refused(session, dtype):
-    (told,) = refusal(session, x=dense.batch(0)["x"].astype(dtype))
-    assert (told.path, told.expected, told.got) == ("x", "float32[8, 4]", f"{dtype}[8, 4]")
+    (reported,) = refusal(session, x=dense.batch(0)["x"].astype(dtype))
+    assert (reported.path, reported.expected, reported.got) == ("x", "float32[8, 4]", f"{dtype}[8, 4]")
 
 
 @pytest.mark.parametrize("value", [[1.0, 2.0], 3.0, None, "x", b"x", numpy.float32(1), {"a": 1}, object()])
 def test_objects_that_are_no_arrays_are_refused(session, value):
-    (told,) = refusal(session, x=value)
-    assert told.path == "x" and "__dlpack__" in told.expected and type(value).__name__ in told.got
+    (reported,) = refusal(session, x=value)
+    assert reported.path == "x" and "__dlpack__" in reported.expected and type(value).__name__ in reported.got
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "O", "U3", "S2", "datetime64[s]", ">f4", [("a", "f4")]])
 def test_types_of_numpy_that_no_input_has_are_refused(session, dtype):
-    (told,) = refusal(session, x=numpy.zeros((8, 4)).astype(dtype) if dtype != "O" else numpy.empty((8, 4), dtype))
-    assert told.path == "x"
+    (reported,) = refusal(session, x=numpy.zeros((8, 4)).astype(dtype) if dtype != "O" else numpy.empty((8, 4), dtype))
+    assert reported.path == "x"
 
 
 @pytest.mark.parametrize("shape", [(8, 3), (8, 4, 1), (9, 4), (0, 4), (), (4,), (7, 4)])
 def test_other_shapes_are_refused(session, shape):
-    told = refusal(session, x=numpy.zeros(shape, numpy.float32))
-    assert told[0].expected
+    reported = refusal(session, x=numpy.zeros(shape, numpy.float32))
+    assert reported[0].expected
 
 
 def test_all_refused_arrays_are_named(session):
-    told = refusal(session, x=[1], t=3)
-    assert {d.path for d in told} == {"x", "t"}
+    reported = refusal(session, x=[1], t=3)
+    assert {d.path for d in reported} == {"x", "t"}
 
 
 def test_names_are_checked(session):
@@ -101,8 +101,8 @@ class OnDevice:
 
 @pytest.mark.parametrize("device, name", [((2, 1), "cuda:1"), ((10, 0), "rocm:0"), ((8, 0), "metal:0"), ((99, 4), "99:4")])
 def test_arrays_on_other_devices_are_refused(session, device, name):
-    (told,) = refusal(session, x=OnDevice(device))
-    assert told.path == "x" and name in told.got and ".cpu()" in told.fix
+    (reported,) = refusal(session, x=OnDevice(device))
+    assert reported.path == "x" and name in reported.got and ".cpu()" in reported.fix
 
 
 def test_what_a_package_says_of_its_array_is_shown(session):

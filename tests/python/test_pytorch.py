@@ -136,9 +136,9 @@ def test_copy_to_is_strict():
     before = {name: value.clone() for name, value in other.state_dict().items()}
     with pytest.raises(tt.Error) as error:
         session.copy_to(other)
-    told = {d.path: d.message for d in error.value.diagnostics}
-    assert "another shape" in told["fc.weight"] and "session has nothing" in told["more.bias"]
-    assert "module has nothing" in told["bn2.running_var"]
+    reported = {d.path: d.message for d in error.value.diagnostics}
+    assert "another shape" in reported["fc.weight"] and "session has nothing" in reported["more.bias"]
+    assert "module has nothing" in reported["bn2.running_var"]
     assert all(torch.equal(before[name], value) for name, value in other.state_dict().items())
     with pytest.raises(tt.Error, match="no module"):
         session.copy_to({})
@@ -197,8 +197,8 @@ def test_tensors_that_cannot_be_read_are_refused(session):
     for name, tensor in wrong.items():
         with pytest.raises(tt.Error) as error:
             session.step(x=tensor, t=feeds["t"])
-        told = error.value.diagnostics[0]
-        assert told.path == "x" and told.got, name
+        reported = error.value.diagnostics[0]
+        assert reported.path == "x" and reported.got, name
     expected = session.predict(x=feeds["x"])["y"]
     for same in (feeds["x"].t().contiguous().t(), feeds["x"].clone().requires_grad_(), torch.nn.Parameter(feeds["x"])):
         numpy.testing.assert_array_equal(session.predict(x=same)["y"], expected)

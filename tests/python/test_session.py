@@ -110,10 +110,10 @@ def test_a_state_dict_is_strict(session):
     del state["b2"]
     with pytest.raises(tt.Error) as error:
         session.load_state_dict(state)
-    told = {d.path: d for d in error.value.diagnostics}
-    assert set(told) == {"w1", "b1", "b2", "more"}
-    assert (told["w1"].expected, told["w1"].got) == ("float32[5, 4]", "float32[4, 5]")
-    assert told["b1"].got == "float64[5]"
+    reported = {d.path: d for d in error.value.diagnostics}
+    assert set(reported) == {"w1", "b1", "b2", "more"}
+    assert (reported["w1"].expected, reported["w1"].got) == ("float32[5, 4]", "float32[4, 5]")
+    assert reported["b1"].got == "float64[5]"
     for name, value in session.state_dict().items():
         numpy.testing.assert_array_equal(value, before[name])
     with pytest.raises(tt.Error, match="w1"):

@@ -48,5 +48,5 @@ def test_settings_and_rules():
 
 
 def test_diagnostics_read_like_those_of_the_program():
-    told = tt.Diagnostic("wrong", file="a.toml", line=3, column=5, path="x.y", expected="1", got="2", fix="write 1")
-    assert str(told) == "a.toml:3:5: x.y: wrong: expected 1, got 2 (write 1)"
+    reported = tt.Diagnostic("wrong", file="a.toml", line=3, column=5, path="x.y", expected="1", got="2", fix="write 1")
+    assert str(reported) == "a.toml:3:5: x.y: wrong: expected 1, got 2 (write 1)"

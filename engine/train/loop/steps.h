@@ -42,10 +42,13 @@ class Steps {
   /// run, or NaN.
   double last_loss() const { return last_loss_; }
   void set_last_loss(double loss) { last_loss_ = loss; }
-  /// Several ranks: the slowest one since the last call, which all of them make at one point.
+  /// The slowest rank since the last call, which all ranks make at one point; nothing without other
+  /// ranks.
   std::optional<SlowestRank> slowest_rank();
 
  private:
+  bool has_other_ranks() const { return run_.ranks().ranks() > 1; }
+
   Run& run_;
   RunSignals& signals_;
   RankTimes rank_times_;

@@ -39,12 +39,6 @@ std::vector<const BoundProgram*> StepPrograms::of_full_step() const {
   return programs;
 }
 
-// Only the program with the update has them.
-bool StepPrograms::have_rates() const {
-  return std::any_of(programs_.begin(), programs_.end(),
-                     [](const auto& program) { return !program.second.learning_rates.empty(); });
-}
-
 bool StepPrograms::may_overlap() const {
   return std::all_of(programs_.begin(), programs_.end(), [](const auto& program) {
     return program.second.program->steps_in_flight() > 1;
@@ -187,6 +181,9 @@ void StepPrograms::build() {
   for (auto& [shape, bound] : programs_) {
     if (&bound == main_) bound.notes.insert(bound.notes.end(), warnings.begin(), warnings.end());
   }
+  have_rates_ = std::any_of(programs_.begin(), programs_.end(), [](const auto& program) {
+    return !program.second.learning_rates.empty();  // only the program with the update has them
+  });
   fields_ = fed_fields(*main_);
 }
 
@@ -207,13 +204,13 @@ void StepPrograms::compare_ranks() const {
 }
 
 std::vector<MemoryUse> StepPrograms::check_later_phases(
-    const std::vector<const BoundProgram*>& beside) const {
+    const std::vector<const BoundProgram*>& others) const {
   const std::vector<FreezeRule>& rules = config_.parameters.freeze;
   const std::vector<FreezePhase> phases = freeze_phases(rules, length_);
   CompiledAhead ahead(parts_, states_);
   const std::vector<StepProgram> needed = this->needed();
   for (const StepProgram& program : needed) ahead.has_of_phase(programs_.at(program.shape));
-  for (const BoundProgram* bound : beside) ahead.has(*bound);
+  for (const BoundProgram* bound : others) ahead.has(*bound);
   MissedSteps missed = missed_;
   std::vector<std::string> warnings;  // those of the first phase
   for (std::size_t i = 1; i < phases.size(); ++i) {

@@ -36,8 +36,8 @@ class StepPrograms {
 
   /// From here on the run has this length.
   void set_length(const RunLength& length) { length_ = length; }
-  /// The next step begins after this number of samples of its epoch, which may then end in a step
-  /// of another size.
+  /// How many samples of its epoch a resumed run has read: they decide the size of the epoch's last
+  /// step.
   void set_samples_read(std::int64_t samples) { samples_read_ = samples; }
   /// Takes over what a run that is resumed had frozen.
   void restore(const FrozenSoFar& before, std::uint64_t steps_done);
@@ -57,7 +57,7 @@ class StepPrograms {
   /// The fields of the data that they are fed.
   const std::vector<int>& fields() const { return fields_; }
   /// Whether learning rates are those of the configuration.
-  bool have_rates() const;
+  bool have_rates() const { return have_rates_; }
   /// Whether all of them can begin a step while the one before it is under way.
   bool may_overlap() const;
 
@@ -70,9 +70,9 @@ class StepPrograms {
   /// Several ranks: throws where these do not have the same exchanges in the same order.
   void compare_ranks() const;
   /// Throws what the programs of later phases of parameters.freeze would throw once they are due:
-  /// what is refused, and memory that they need together with the programs `beside`. Returns what
+  /// what is refused, and memory that they need together with the programs `others`. Returns what
   /// all programs of the run hold together, per device.
-  std::vector<MemoryUse> check_later_phases(const std::vector<const BoundProgram*>& beside) const;
+  std::vector<MemoryUse> check_later_phases(const std::vector<const BoundProgram*>& others) const;
   /// After `taken` steps, not counting those that were skipped.
   FrozenSoFar frozen_so_far(std::int64_t taken) const;
 
@@ -102,6 +102,7 @@ class StepPrograms {
   std::map<MicroBatchShape, BoundProgram> programs_;
   const BoundProgram* main_ = nullptr;
   std::vector<int> fields_;
+  bool have_rates_ = false;
   std::vector<bool> thawed_;  // as the programs were built
   MissedSteps missed_;
   MissedStepCounts missed_steps_;  // for the parameters that train, as the programs were built

@@ -108,8 +108,8 @@ std::vector<const BoundProgram*> StepRunner::step_programs() const {
   return impl_->programs.of_full_step();
 }
 std::vector<MemoryUse> StepRunner::check_later_phases(
-    const std::vector<const BoundProgram*>& beside) const {
-  return impl_->programs.check_later_phases(beside);
+    const std::vector<const BoundProgram*>& others) const {
+  return impl_->programs.check_later_phases(others);
 }
 FrozenSoFar StepRunner::frozen_so_far() const {
   return impl_->programs.frozen_so_far(impl_->taken_steps());

@@ -39,9 +39,9 @@ class StepRunner {
   /// length); to be called before `start`.
   void prepare(std::uint64_t steps_done, const RunLength& length, const FrozenSoFar& before);
   /// Throws what the programs of later phases of parameters.freeze would throw once they are due:
-  /// what is refused, and memory that they need together with the programs `beside`. Returns what
+  /// what is refused, and memory that they need together with the programs `others`. Returns what
   /// all programs of the run hold together, per device.
-  std::vector<MemoryUse> check_later_phases(const std::vector<const BoundProgram*>& beside) const;
+  std::vector<MemoryUse> check_later_phases(const std::vector<const BoundProgram*>& others) const;
   /// State after the last step.
   FrozenSoFar frozen_so_far() const;
   /// Several ranks: throws where their programs do not have the same exchanges in the same order.

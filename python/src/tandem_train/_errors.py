@@ -42,7 +42,7 @@ class ErrorKind(enum.StrEnum):
 
 
 class Error(RuntimeError):
-    """Raised for everything that the library refuses. `diagnostics` has all that is wrong, not the first alone."""
+    """Raised for everything that the library refuses. `diagnostics` lists all mistakes, not only the first one."""
 
     kind: ErrorKind
     diagnostics: list[Diagnostic]
