@@ -15,9 +15,11 @@ namespace {
 constexpr std::int64_t between_readings_ns = 2'000'000;
 constexpr std::int64_t stays_crowded_ns = 50'000'000;
 
-// A thread that waited longer than this in `elapsed` shares its core with others.
+// A thread that waited longer than this in `elapsed` shares its core with others. The loader of a
+// training's data takes less; next to a busy loop a thread waits for whole time slices of
+// milliseconds.
 std::int64_t crowded_from(std::int64_t elapsed_ns) {
-  return std::max<std::int64_t>(200'000, elapsed_ns / 32);
+  return std::max<std::int64_t>(500'000, elapsed_ns / 8);
 }
 
 long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {

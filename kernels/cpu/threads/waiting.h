@@ -8,11 +8,15 @@ namespace tandem {
 
 /// How long the threads of a team spin before they sleep: a short time while others use the cores.
 /// Spinning for long on a core that others use costs twice: the time is lost, and the scheduler
-/// takes it off the thread's next turns.
+/// takes it off the thread's next turns. A loader of data that runs for a fraction of each step
+/// makes the cores crowded as well, so the short time covers most waits between regions.
 class SpinTime {
  public:
   static constexpr std::int64_t quiet_ns = 1'000'000;
-  static constexpr std::int64_t crowded_ns = 20'000;
+  static constexpr std::int64_t crowded_ns = 70'000;
+  /// Waits that end within this time do so without a pause of the processor, which takes up to 140
+  /// cycles, and more on virtual machines that trap it.
+  static constexpr std::int64_t without_pauses_ns = 50'000;
   static constexpr std::int64_t unknown_ns =
       100'000;  // where the system does not tell the waiting time
 
@@ -69,17 +73,17 @@ bool spin_until(Ready&& is_ready, SpinTime& time, WaitingForCore& thread) {
   constexpr int looks = 32;  // between two readings of the clock
   for (int i = 0; i < looks; ++i) {
     if (is_ready()) return true;
-    spin_pause();
   }
   const std::int64_t begin = steady_ns();
   std::int64_t limit = SpinTime::crowded_ns;
-  bool has_reported = false;
+  bool has_reported = false, pauses = false;
   for (;;) {
     for (int i = 0; i < looks; ++i) {
       if (is_ready()) return true;
-      spin_pause();
+      if (pauses) spin_pause();
     }
     const std::int64_t now = steady_ns();
+    pauses = now - begin >= SpinTime::without_pauses_ns;
     if (now - begin < limit) continue;
     if (has_reported) return false;
     has_reported = true;
