@@ -1,6 +1,7 @@
 """The package and its stub are well typed."""
 
 import inspect
+import pathlib
 import re
 import subprocess
 import sys
@@ -35,7 +36,16 @@ def test_the_stub_has_what_the_module_has():
         assert hasattr(_tandem, name), name
 
 
+def test_the_files_of_options_are_current():
+    """They are what the tables of keys of this build say."""
+    program = pathlib.Path(tt.__file__).parent / "bin" / "tandem"
+    script = ROOT / "tools" / "generate_python_options.py"
+    found = subprocess.run([sys.executable, str(script), str(program), "--check"], capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
 def test_the_package_exports_what_it_names():
     for name in tt.__all__:
-        assert getattr(tt, name).__module__.startswith("tandem_train.")
-        assert getattr(tt, name).__doc__, name
+        value = getattr(tt, name)
+        assert (value.__name__ if inspect.ismodule(value) else value.__module__).startswith("tandem_train.")
+        assert value.__doc__, name
