@@ -178,7 +178,7 @@ class Module:
         lines += [f"from typing import {', '.join(typing)}"] * bool(typing) + [""]
         lines += ["from tandem_train._paths import Path"] * ("Path" in body)
         ours = [name for name in ("Duration", *TABLES) if re.search(rf"\b{name}\b(?!:)", body)]
-        lines += [f"from tandem_train._table import {', '.join(sorted(ours))}"] * bool(ours)
+        lines += [f"from tandem_train._table import {name} as {name}" for name in sorted(ours)]
         return "\n".join(lines).rstrip() + "\n" + body + "\n"
 
 

@@ -20,8 +20,8 @@ class RunKeys(TypedDict, total=False):
     # where everything runs that no policy places; auto: the cpu. Default: "auto".
     device: Literal["auto", "cpu", "gpu"]
     # samples per optimizer step, over all processes; auto: the largest power of two whose memory plan fits the devices,
-    # a list: the largest of these that does: auto. Default: 32.
-    batch_size: int | str | Sequence[int]
+    # a list: the largest of these that does. Default: 32.
+    batch_size: int | Literal["auto"] | Sequence[int]
     # samples of one micro-batch, one run of the graph; divides batch_size, the quotient is accumulation. Default:
     # batch_size.
     micro_batch: int

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tandem_train._table import Rule
+from tandem_train._table import Rule as Rule
 
 
 def rule(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypedDict, Unpack
 
-from tandem_train._table import Term
+from tandem_train._table import Term as Term
 
 
 class TermKeys(TypedDict, total=False):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict, Unpack
 
-from tandem_train._table import Metric
+from tandem_train._table import Metric as Metric
 
 
 class MetricKeys(TypedDict, total=False):

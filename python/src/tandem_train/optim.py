@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
-from tandem_train._table import Group, Optimizer
+from tandem_train._table import Group as Group
+from tandem_train._table import Optimizer as Optimizer
 
 
 class OptimizerKeys(TypedDict, total=False):

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypedDict, Unpack
 
-from tandem_train._table import Duration, Schedule
+from tandem_train._table import Duration as Duration
+from tandem_train._table import Schedule as Schedule
 
 _DURATIONS = ("warmup", "step_size", "milestones", "period", "timescale", "length")
 
