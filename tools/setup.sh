@@ -157,7 +157,7 @@ install_python() {
   # One attempt: builds without a network come by here each time.
   "$work/bin/python3" -m pip install --quiet --disable-pip-version-check --retries 0 \
     ${TANDEM_WHEELS:+--find-links "$TANDEM_WHEELS"} -r "$root/tests/python/requirements.txt" >&2 || return 1
-  mv -T "$work" "$prefix" || return 1 # its python3 runs in any folder; the scripts beside it do not
+  mv -T "$work" "$prefix" || return 1 # its python3 runs in any folder; other programs there do not
   say "the Python with nanobind is in $prefix"
 }
 

@@ -283,3 +283,72 @@ def test_a_session_that_was_opened_early_takes_the_steps(tmp_path):
     optimizer.step()
     module.lazy_reset_grad()
     assert float(module(*batch(3))) == pytest.approx(float(expected), rel=1e-5)
+
+
+PARITY = ROOT / "tests" / "data" / "parity"
+
+
+def batch_norm_network(folder):
+    """A network with BatchNormalization, and the calls that train it."""
+    path = PARITY / "conv_bn_torchscript.onnx"
+    names = [p["name"] for p in tt.inspect(path).data["parameters"] if p["trainable"]]
+    artifacts.generate_artifacts(
+        path,
+        requires_grad=names,
+        loss=artifacts.LossType.CrossEntropyLoss,
+        optimizer=artifacts.OptimType.SGD,
+        artifact_directory=folder,
+        additional_output_names=["logits"],
+    )
+    facts = json.loads((PARITY / "conv_bn.json").read_text())
+    with numpy.load(PARITY / "conv_bn_batches.npz") as file:
+        arrays = dict(file)
+    size = facts["batch"]
+    feed = facts["feeds"][facts["input"]]
+    image = (arrays[facts["input"]] * feed["scale"] + feed["offset"]).astype(numpy.float32)
+    labels = next(value for name, value in arrays.items() if name != facts["input"])
+    return [(image[i * size : i * size + size], labels[i * size : i * size + size]) for i in range(4)]
+
+
+def test_statistics_of_batches_are_those_of_the_step(tmp_path):
+    calls = batch_norm_network(tmp_path)
+    found = []
+    for looks in (False, True):
+        state, module, optimizer = opened(tmp_path)
+        optimizer.set_learning_rate(0.05)
+        losses = []
+        for call in calls:
+            loss, _ = module(*call)
+            if looks:
+                assert float(loss) > 0
+            optimizer.step()
+            module.lazy_reset_grad()
+            losses.append(float(loss))
+        module.eval()
+        found.append((losses, float(module(*calls[0])[0]), module.get_contiguous_parameters()))
+    assert found[0][0] == found[1][0] and found[0][1] == found[1][1]  # bit for bit
+    numpy.testing.assert_array_equal(found[0][2], found[1][2])
+
+
+def test_a_step_that_a_look_took_is_not_to_be_seen(tmp_path):
+    calls = batch_norm_network(tmp_path)
+    state, module, optimizer = opened(tmp_path)
+    loss, logits = module(*calls[0])
+    with pytest.raises(tt.Error, match="statistics from all calls"):
+        module(*calls[1])
+    with pytest.raises(tt.Error, match="training form"):
+        logits.mean()
+    assert float(loss) > 0
+    name = next(name for name, _ in state.parameters)
+    for use in (
+        lambda: state.parameters[name].data,
+        lambda: optimizer.set_learning_rate(1),
+        lambda: module(*calls[1]),
+        lambda: CheckpointState.save_checkpoint(state, tmp_path / "early"),
+        lambda: module.eval()(*calls[0]),
+    ):
+        with pytest.raises(tt.Error, match="look at the loss after"):
+            use()
+    module.train()
+    optimizer.step()
+    assert state.parameters[name].data.size

@@ -11,12 +11,15 @@ from conftest import ROOT
 import tandem_train as tt
 
 PACKAGE = ROOT / "python" / "src" / "tandem_train"
+EXAMPLES = sorted((ROOT / "python" / "examples").glob("*.py"))
 
 
 def test_mypy_is_content():
     pytest.importorskip("mypy", reason="needs mypy")
-    arguments = ["--config-file", str(ROOT / "python" / "pyproject.toml"), "--cache-dir=/dev/null", str(PACKAGE)]
-    found = subprocess.run([sys.executable, "-m", "mypy", *arguments], capture_output=True, text=True, cwd=ROOT)
+    arguments = ["--config-file", str(ROOT / "python" / "pyproject.toml"), "--cache-dir=/dev/null"]
+    found = subprocess.run(
+        [sys.executable, "-m", "mypy", *arguments, PACKAGE, *EXAMPLES], capture_output=True, text=True, cwd=ROOT
+    )
     assert found.returncode == 0, found.stdout + found.stderr
 
 

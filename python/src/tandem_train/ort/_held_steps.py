@@ -98,10 +98,19 @@ class HeldSteps:
         """The next call begins anew; until then a step of the optimizer still has the gradients."""
         self._resets = True
 
-    def set_parameter(self, name: str, value: Any) -> None:
+    def set_values(self, values: dict[str, Array]) -> None:
         if self._calls and not self._is_stepped and not self._resets:
+            name = next(iter(values), "")
             refuse("the gradients are those of the present values", path=name, fix="set it after optimizer.step()")
-        self.session().parameters[name] = value
+        self.session().load_state_dict(values, strict=False)
+
+    def value(self, name: str) -> Array:
+        parameters = self.session().parameters
+        return parameters[name] if name in parameters else self.values()[name]
+
+    def values(self) -> dict[str, Array]:
+        """Parameters and running statistics."""
+        return self.session().state_dict()
 
     def predict(self, arrays: dict[str, Any]) -> dict[str, Array]:
         return self.session().predict(arrays)

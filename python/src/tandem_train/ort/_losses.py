@@ -20,7 +20,7 @@ class Loss:
 
     labels: str  # the name of the input with labels
     term: Callable[..., Term]
-    mean: Callable[[Array, Array], Any]  # of predictions and labels
+    mean: Callable[[Array, Array], Any]  # takes predictions and labels
 
 
 def _cross_entropy(logits: Array, labels: Array) -> Any:

@@ -51,7 +51,7 @@ class Parameter:
 
 
 class Parameters(Mapping[str, Parameter]):
-    """The parameters of a state by name. Setting an item sets the values of the parameter."""
+    """Parameters and running statistics of a state by name. Setting an item sets the values of the parameter."""
 
     def __init__(self, state: CheckpointState) -> None:
         self._state = state
@@ -113,7 +113,7 @@ class CheckpointState:
         cls, state: CheckpointState, checkpoint_uri: Path, include_optimizer_state: bool = False
     ) -> None:
         """Saves parameters and properties; with the states of the optimizer, training continues bit for bit."""
-        values = {name: state._value(name) for name in state._checkpoint.parameters}
+        values = state._module._steps.values() if state._module is not None else state._checkpoint.parameters
         made = Checkpoint(values, state._checkpoint.trainable, dict(state._properties.items()))
         if include_optimizer_state and state._module is not None:
             made.state = state._module._steps.saved_state()
@@ -132,7 +132,7 @@ class CheckpointState:
 
     def _value(self, name: str) -> Array:
         if self._module is not None:
-            return self._module._steps.session().parameters[name]
+            return self._module._steps.value(name)
         return self._checkpoint.parameters[name].copy()
 
     def _set_value(self, name: str, value: Any) -> None:
@@ -141,7 +141,7 @@ class CheckpointState:
             expected, got = f"{old.dtype}{list(old.shape)}", f"{array.dtype}{list(array.shape)}"
             refuse("this has another type", path=name, expected=expected, got=got)
         if self._module is not None:
-            self._module._steps.set_parameter(name, array)
+            self._module._steps.set_values({name: array})
         else:
             self._checkpoint.parameters[name] = array
             self._checkpoint.state = b""  # was of other values
@@ -237,9 +237,9 @@ class Module:
             refuse("the buffer has another size", path="buffer", expected=str(size), got=str(list(array.shape)))
         start = 0
         for name, value in values.items():
-            part = array[start : start + value.size].reshape(value.shape)
-            self._steps.set_parameter(name, part.astype(value.dtype))
+            values[name] = array[start : start + value.size].reshape(value.shape).astype(value.dtype)
             start += value.size
+        self._steps.set_values(values)
 
     def export_model_for_inferencing(self, inference_model_uri: Path, graph_output_names: list[str]) -> None:
         """Writes the trained model with its outputs, which have to be named."""
@@ -253,8 +253,7 @@ class Module:
         session.save(path)
 
     def _values(self, trainable_only: bool) -> dict[str, Array]:
-        all_values = self._steps.session().parameters.copy()
-        names = self._state._checkpoint
+        all_values, names = self._steps.values(), self._state._checkpoint
         return {name: all_values[name] for name in names.parameters if not trainable_only or name in names.trainable}
 
 

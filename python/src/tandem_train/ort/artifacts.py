@@ -87,7 +87,7 @@ def generate_artifacts(
             "is_random": bool(NOT_PLAIN & set(facts["operators"])),
         }
         session = Session(path, 2, settings=session_settings(settings, SGD(lr=0), 1))
-        values = session.parameters.copy()
+        values = session.state_dict()
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("training_model", "eval_model"):
         (folder / f"{prefix}{name}.onnx").write_bytes(with_settings(data, settings))
