@@ -94,6 +94,10 @@ def bracketed(before, parts, after, indent=""):
     return [indent + before, *(f"{indent}    {part}," for part in parts if part), indent + after]
 
 
+def wrapped(text, width, **indents):
+    return textwrap.wrap(text, width, break_on_hyphens=False, **indents)
+
+
 def default_text(row):
     text = row["default"]
     if text.startswith("(") and text.endswith(")"):
@@ -105,6 +109,11 @@ def sentence(text):
     return text if text.endswith(".") else text + "."
 
 
+def beginning(text):
+    """A sentence that begins with a capital letter, unless it begins with a formula."""
+    return sentence(text[0].upper() + text[1:] if re.match("[a-z]+ [a-z]{2}", text) else text)
+
+
 def described(name, row):
     text = f"{name}: {sentence(row['help'])}"
     return text + (f" Default: {default_text(row)}." if default_text(row) else "")
@@ -112,10 +121,10 @@ def described(name, row):
 
 def commented(head, rows, indent):
     """A docstring."""
-    body = textwrap.wrap(head, WIDTH - len(indent) - 6)
+    body = wrapped(head, WIDTH - len(indent) - 6)
     arguments = []
     for name, row in rows.items():
-        arguments += textwrap.wrap(described(name, row), WIDTH - len(indent), subsequent_indent="    ")
+        arguments += wrapped(described(name, row), WIDTH - len(indent), subsequent_indent="    ")
     lines = ['"""' + body[0], *body[1:], *([""] if arguments else []), *arguments]
     text = [(indent + line).rstrip().replace("\\", "\\\\") for line in lines]
     if len(text) == 1 and len(text[0]) + 3 <= WIDTH:
@@ -136,19 +145,16 @@ class Module:
 
     def arguments(self, rows):
         """Required ones by place, others by name."""
-        needed = [f"{name}: {self.keys.type_of(row, self.of_schedule)}" for name, row in rows.items() if is_required(row)]
-        others = [
-            f"{name}: {self.keys.type_of(row, self.of_schedule)} | None = None"
-            for name, row in rows.items()
-            if not is_required(row)
-        ]
+        types = {name: f"{name}: {self.keys.type_of(row, self.of_schedule)}" for name, row in rows.items()}
+        needed = [text for name, text in types.items() if is_required(rows[name])]
+        others = [f"{text} | None = None" for name, text in types.items() if not is_required(rows[name])]
         return needed + (["*"] if others else []) + others
 
     def typed_dict(self, name, help_text, rows):
         self.lines += ["", "", f"class {name}(TypedDict, total=False):", f'    """{help_text}"""', ""]
         for key, row in rows.items():
             note = described(key, row).removeprefix(f"{key}: ")
-            self.lines += textwrap.wrap(note, WIDTH, initial_indent="    # ", subsequent_indent="    # ")
+            self.lines += wrapped(note, WIDTH, initial_indent="    # ", subsequent_indent="    # ")
             value = self.keys.type_of(row, self.of_schedule)
             if key in OTHER_FORMS:
                 value += " | " + OTHER_FORMS[key]
@@ -204,7 +210,7 @@ def losses(keys):
     module.typed_dict("TermKeys", "The keys of every term.", keys.of_all_kinds("loss.terms[]"))
     for kind in keys.rows["loss.terms[].kind"]["allowed"].split("|"):
         about = keys.kinds["loss.terms[].kind"][kind]
-        head = sentence(about["help"]) + f" As {sentence(about['source'])}"
+        head = beginning(about["help"]) + f" As {sentence(about['source'])}"
         module.function(kind, f'"{kind}"', "Term", head, keys.of_kind("loss.terms[]", kind), "TermKeys")
     return module.text()
 
@@ -230,7 +236,7 @@ def metrics(keys):
     module.typed_dict("MetricKeys", "The keys of every metric.", keys.of_all_kinds("eval.metrics[]"))
     for kind in keys.rows["eval.metrics[].kind"]["allowed"].split("|"):
         about = keys.kinds["eval.metrics[].kind"][kind]
-        head = sentence(about["help"]) + f" As {sentence(about['source'])}"
+        head = beginning(about["help"]) + f" As {sentence(about['source'])}"
         module.function(kind, f'"{kind}"', "Metric", head, keys.of_kind("eval.metrics[]", kind), "MetricKeys")
     return module.text()
 
@@ -253,7 +259,8 @@ def settings(keys):
 
 def written(program):
     def keys(*extra):
-        return Keys(subprocess.run([program, "config", "keys", "--json", *extra], check=True, capture_output=True, text=True).stdout)
+        command = [program, "config", "keys", "--json", *extra]
+        return Keys(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
     train = keys()
     return {

@@ -178,7 +178,7 @@ def multi_margin(
     p: float | None = None,
     **others: Unpack[TermKeys],
 ) -> Term:
-    """the sum of max(0, margin - own score + score)^p over the other classes, divided by the number of classes. As
+    """The sum of max(0, margin - own score + score)^p over the other classes, divided by the number of classes. As
     PyTorch: multi_margin_loss.
 
     labels: data field: class numbers.

@@ -20,28 +20,28 @@ class MetricKeys(TypedDict, total=False):
 
 
 def accuracy(**others: Unpack[MetricKeys]) -> Metric:
-    """the share of labels that are predicted: the first greatest score, or a score above 0 for yes. As scikit-learn:
+    """The share of labels that are predicted: the first greatest score, or a score above 0 for yes. As scikit-learn:
     accuracy_score.
     """
     return Metric("accuracy", locals())
 
 
 def auc(**others: Unpack[MetricKeys]) -> Metric:
-    """the area under the ROC curve: the share of pairs of a positive and a negative label whose positive has the
+    """The area under the ROC curve: the share of pairs of a positive and a negative label whose positive has the
     larger score, equal ones counting one half. As scikit-learn: roc_auc_score.
     """
     return Metric("auc", locals())
 
 
 def auc_pr(**others: Unpack[MetricKeys]) -> Metric:
-    """average precision: the sum of (R_n - R_(n-1)) P_n over all thresholds, with precision P and recall R. As
+    """Average precision: the sum of (R_n - R_(n-1)) P_n over all thresholds, with precision P and recall R. As
     scikit-learn: average_precision_score.
     """
     return Metric("auc_pr", locals())
 
 
 def bits_per_token(**others: Unpack[MetricKeys]) -> Metric:
-    """the logarithm of perplexity to base 2; of a model of bytes, bits per byte. As PyTorch's cross_entropy divided
+    """The logarithm of perplexity to base 2; of a model of bytes, bits per byte. As PyTorch's cross_entropy divided
     by log 2.
     """
     return Metric("bits_per_token", locals())
@@ -57,15 +57,15 @@ def bits_per_byte(*, bytes_per_token: float | None = None, **others: Unpack[Metr
 
 
 def calibration(**others: Unpack[MetricKeys]) -> Metric:
-    """the mean of sigmoid(logit) divided by the mean label: 1 where as many positives are predicted as there are. As
+    """The mean of sigmoid(logit) divided by the mean label: 1 where as many positives are predicted as there are. As
     the mean prediction divided by the mean label.
     """
     return Metric("calibration", locals())
 
 
 def confusion(**others: Unpack[MetricKeys]) -> Metric:
-    """how many labels of each class (rows) were predicted as each class (columns); of up to 1000 classes. As scikit-
-    learn: confusion_matrix.
+    """How many labels of each class (rows) were predicted as each class (columns); of up to 1000 classes. As
+    scikit-learn: confusion_matrix.
     """
     return Metric("confusion", locals())
 
@@ -76,7 +76,7 @@ def dice(
     ignore_index: int | None = None,
     **others: Unpack[MetricKeys],
 ) -> Metric:
-    """twice the intersection over the sum of labels and predictions of a class: 2 right / (2 right + wrong +
+    """Twice the intersection over the sum of labels and predictions of a class: 2 right / (2 right + wrong +
     missed). As scikit-learn: f1_score.
 
     average: binary: of class 1; macro: the mean over the classes that occur among labels or predictions; micro: of all
@@ -87,7 +87,7 @@ def dice(
 
 
 def f1(*, average: Literal["binary", "macro", "micro", "none"] | None = None, **others: Unpack[MetricKeys]) -> Metric:
-    """the harmonic mean of precision and recall: 2 right / (2 right + wrong + missed). As scikit-learn: f1_score.
+    """The harmonic mean of precision and recall: 2 right / (2 right + wrong + missed). As scikit-learn: f1_score.
 
     average: binary: of class 1; macro: the mean over the classes that occur among labels or predictions; micro: of all
         decisions together; none: one number a class. Default: "binary".
@@ -95,8 +95,8 @@ def f1(*, average: Literal["binary", "macro", "micro", "none"] | None = None, **
     return Metric("f1", locals())
 
 
-def gauc(*, group: str | None = None, **others: Unpack[MetricKeys]) -> Metric:
-    """the mean of the groups' auc, each weighted by its samples; groups without both classes are left out. As Zhu et
+def gauc(group: str, **others: Unpack[MetricKeys]) -> Metric:
+    """The mean of the groups' auc, each weighted by its samples; groups without both classes are left out. As Zhu et
     al. 2017, arXiv:1706.06978.
 
     group: data field with an integer for each sample.
@@ -110,8 +110,8 @@ def iou(
     ignore_index: int | None = None,
     **others: Unpack[MetricKeys],
 ) -> Metric:
-    """intersection over union of labels and predictions of a class: right / (right + wrong + missed). As scikit-
-    learn: jaccard_score.
+    """Intersection over union of labels and predictions of a class: right / (right + wrong + missed). As
+    scikit-learn: jaccard_score.
 
     average: binary: of class 1; macro: the mean over the classes that occur among labels or predictions; micro: of all
         decisions together; none: one number a class. Default: "macro".
@@ -121,29 +121,29 @@ def iou(
 
 
 def log_loss(**others: Unpack[MetricKeys]) -> Metric:
-    """the mean of -(y log p + (1 - y) log(1 - p)) with p = sigmoid(logit), without the weights of the loss. As
+    """The mean of -(y log p + (1 - y) log(1 - p)) with p = sigmoid(logit), without the weights of the loss. As
     scikit-learn: log_loss.
     """
     return Metric("log_loss", locals())
 
 
 def loss(**others: Unpack[MetricKeys]) -> Metric:
-    """the loss over all held-out samples; it is always measured. As [loss] terms, or the model."""
+    """The loss over all held-out samples; it is always measured. As [loss] terms, or the model."""
     return Metric("loss", locals())
 
 
 def mae(**others: Unpack[MetricKeys]) -> Metric:
-    """the mean of |prediction - target| over all elements. As scikit-learn: mean_absolute_error."""
+    """The mean of |prediction - target| over all elements. As scikit-learn: mean_absolute_error."""
     return Metric("mae", locals())
 
 
 def mse(**others: Unpack[MetricKeys]) -> Metric:
-    """the mean of (prediction - target)² over all elements. As scikit-learn: mean_squared_error."""
+    """The mean of (prediction - target)² over all elements. As scikit-learn: mean_squared_error."""
     return Metric("mse", locals())
 
 
 def perplexity(**others: Unpack[MetricKeys]) -> Metric:
-    """exp of the mean of -log softmax(logits)[label] over all labels that count, without the loss's weights and
+    """Exp of the mean of -log softmax(logits)[label] over all labels that count, without the loss's weights and
     smoothing. As exp of PyTorch's cross_entropy.
     """
     return Metric("perplexity", locals())
@@ -152,7 +152,7 @@ def perplexity(**others: Unpack[MetricKeys]) -> Metric:
 def precision(
     *, average: Literal["binary", "macro", "micro", "none"] | None = None, **others: Unpack[MetricKeys]
 ) -> Metric:
-    """the share of predictions of a class that are right; 0 where there is none. As scikit-learn: precision_score.
+    """The share of predictions of a class that are right; 0 where there is none. As scikit-learn: precision_score.
 
     average: binary: of class 1; macro: the mean over the classes that occur among labels or predictions; micro: of all
         decisions together; none: one number a class. Default: "binary".
@@ -170,7 +170,7 @@ def r2(**others: Unpack[MetricKeys]) -> Metric:
 def recall(
     *, average: Literal["binary", "macro", "micro", "none"] | None = None, **others: Unpack[MetricKeys]
 ) -> Metric:
-    """the share of labels of a class that are predicted; 0 where there is none. As scikit-learn: recall_score.
+    """The share of labels of a class that are predicted; 0 where there is none. As scikit-learn: recall_score.
 
     average: binary: of class 1; macro: the mean over the classes that occur among labels or predictions; micro: of all
         decisions together; none: one number a class. Default: "binary".
@@ -179,7 +179,7 @@ def recall(
 
 
 def rmse(**others: Unpack[MetricKeys]) -> Metric:
-    """the square root of mse, in the unit of the targets. As scikit-learn: root_mean_squared_error."""
+    """The square root of mse, in the unit of the targets. As scikit-learn: root_mean_squared_error."""
     return Metric("rmse", locals())
 
 
@@ -189,7 +189,7 @@ def top_5(**others: Unpack[MetricKeys]) -> Metric:
 
 
 def top_k(*, k: int | None = None, **others: Unpack[MetricKeys]) -> Metric:
-    """the share of labels whose score is among the k greatest. As scikit-learn: top_k_accuracy_score.
+    """The share of labels whose score is among the k greatest. As scikit-learn: top_k_accuracy_score.
 
     k: how many of the greatest scores count. Default: 5.
     """
