@@ -28,7 +28,7 @@ bench: # micro-benchmarks; the comparison with other engines is described in ben
 	tools/build.sh cpu benches
 	@for program in build/bench/bench_*; do if [ -x "$$program" ]; then "$$program" || exit 1; fi; done
 
-docs: # the pages of docs/ that come out of the program itself
+docs: # the pages of docs/, and the Python files of options, that come out of the program itself
 	tools/make_docs.sh
 
 clean:

@@ -1,15 +1,48 @@
 // Lists and explains the keys of train.toml and of policy.toml, for `tandem config`.
 #include <nlohmann/json.hpp>
 
+#include "api/train/session_keys.h"
 #include "engine/config/keys/config_keys.h"
 #include "engine/formats/files.h"
+#include "engine/losses/loss.h"
+#include "engine/metrics/metric.h"
+#include "engine/optimizers/optimizer.h"
 #include "placement/policy_keys.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 const KeyTable& table(bool policy) { return policy ? policy_keys() : train_keys(); }
+
+/// Adds what holds for a key, or for a key of one kind.
+template <class Key>
+void add_facts(Json& json, const Key& key) {
+  json["type"] = type_text(key.type);
+  json["default"] = key.fallback;
+  json["allowed"] = key.allowed;
+  json["help"] = key.help;
+}
+
+Json json_of(const KeyInfo& key, bool policy) {
+  Json json = {{"key", key.path}};
+  add_facts(json, key);
+  if (!policy) json["session"] = session_honours(key.path);
+  for (const KeyOfKind& of : key.kinds) add_facts(json["kinds"][std::string(of.kind)], of);
+  return json;
+}
+
+/// What the kinds of a list are, where that is known.
+template <class List>
+void add_kinds(Json& json, const char* key, const List& list) {
+  for (const auto& kind : list) {
+    Json facts = {{"source", kind.source}};
+    if constexpr (requires { kind.help; }) facts["help"] = kind.help;
+    json[key][std::string(kind.name)] = std::move(facts);
+  }
+}
 
 }  // namespace
 
@@ -17,15 +50,14 @@ std::string version() { return TANDEM_VERSION; }
 
 std::string config_keys(bool json, bool policy) {
   if (!json) return config_keys_text(table(policy));
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const KeyInfo& key : table(policy).keys) {
-    list.push_back({{"key", key.path},
-                    {"type", type_text(key.type)},
-                    {"default", key.fallback},
-                    {"allowed", key.allowed},
-                    {"help", key.help}});
+  Json facts;
+  for (const KeyInfo& key : table(policy).keys) facts["keys"].push_back(json_of(key, policy));
+  if (!policy) {
+    add_kinds(facts["kinds"], "loss.terms[].kind", all_losses());
+    add_kinds(facts["kinds"], "eval.metrics[].kind", all_metrics());
+    add_kinds(facts["kinds"], "optimizer.kind", all_optimizers());
   }
-  return nlohmann::ordered_json{{"keys", list}}.dump(2);
+  return facts.dump(2);
 }
 
 std::string config_explain(const std::string& key, bool policy) {

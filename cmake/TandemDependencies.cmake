@@ -22,6 +22,8 @@ string(REGEX MATCH "onednn=([^\n]*)" _ "${prefixes}")
 set(onednn_prefix "${CMAKE_MATCH_1}")
 string(REGEX MATCH "onnx=([^\n]*)" _ "${prefixes}")
 set(onnx_prefix "${CMAKE_MATCH_1}")
+string(REGEX MATCH "python=([^\n]*)" _ "${prefixes}")
+set(python_prefix "${CMAKE_MATCH_1}")
 
 set(dnnl_DIR "dnnl_DIR-NOTFOUND" CACHE INTERNAL "") # looked up again: the cache folder may have moved
 if(onednn_prefix STREQUAL "system")

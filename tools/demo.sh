@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-tools/setup.sh
+tools/setup.sh --program
 cmake --preset cpu
 cmake --build --preset cpu --target tandem_installed # program, library and MPI plugin, so that launch and install work
 

@@ -65,7 +65,7 @@ done
 
 if [[ -z $build ]]; then
   build=$root/build-gpu-pack/build
-  "$root/tools/setup.sh"
+  "$root/tools/setup.sh" --program
   cmake -S "$root" --preset cuda -B "$build" -DCMAKE_CUDA_ARCHITECTURES="$architectures" -DTANDEM_BENCH=OFF
   cmake --build "$build" --target tandem_tool gpu_check
 fi

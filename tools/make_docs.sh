@@ -19,6 +19,14 @@ echo docs/metrics.md
 TANDEM_POLICY_PAGE=docs/policy_toml.md build/tests/test_placement --gtest_filter='PolicyKeys.ThePage*' --gtest_brief=1
 echo docs/policy_toml.md
 
+# Python functions with the same keys as arguments.
+cmake --build build --target tandem_tool
+python3 tools/generate_python_options.py build/tandem
+if [[ -d build/python ]]; then
+  cmake --build build --target tandem_python_stub
+  echo python/src/tandem_train/_tandem.pyi
+fi
+
 # Operators, gradients, kernels: written by the test that checks that none of them is missing.
 TANDEM_UPDATE_DOCS=1 build/tests/test_operators --gtest_filter='Completeness*' --gtest_brief=1
 echo docs/operators.md

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Installs what Tandem's build needs and is not there yet. A second run does nothing.
 #
-#   tools/setup.sh              Debian packages, oneDNN, the ONNX C++ library; cuobjdump, where there is nvcc 13 without it
+#   tools/setup.sh              Debian packages, oneDNN, the ONNX C++ library, a Python with what the Python package's build
+#                               and tests need; cuobjdump, where there is nvcc 13 without it
+#   tools/setup.sh --program    without that Python
 #   tools/setup.sh --developer  also clang-format, clang-tidy and clang (for `make check`, `make tidy` and the preset fuzz)
 #   tools/setup.sh --check      exit 0 if nothing is missing, else list it and exit 1
-#   tools/setup.sh --prefixes   print where the two libraries are (CMake reads this)
+#   tools/setup.sh --prefixes   print where the two libraries and that Python are (CMake reads this)
 #
 # TANDEM_DEPS    folder for what is no package    default: ${XDG_CACHE_HOME:-~/.cache}/tandem/deps
 # TANDEM_WHEELS  folder with the downloads, for machines without a network
@@ -137,6 +139,28 @@ install_onnx() {
   say "ONNX $onnx_version is in $prefix"
 }
 
+# One folder per interpreter and list of packages.
+python_prefix() {
+  local version list
+  version=$(python3 -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null || echo none)
+  list=$(sha256sum <"$root/tests/python/requirements.txt")
+  printf '%s/python-%s-%s\n' "$deps" "$version" "${list:0:8}"
+}
+
+install_python() {
+  local prefix work=$1/python
+  prefix=$(python_prefix)
+  say "installing a Python with nanobind"
+  python3 -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("include"), "Python.h").stat()' 2>/dev/null ||
+    install_packages python3-dev || return 1
+  python3 -m venv "$work" || return 1
+  # One attempt: builds without a network come by here each time.
+  "$work/bin/python3" -m pip install --quiet --disable-pip-version-check --retries 0 \
+    ${TANDEM_WHEELS:+--find-links "$TANDEM_WHEELS"} -r "$root/tests/python/requirements.txt" >&2 || return 1
+  mv -T "$work" "$prefix" || return 1 # its python3 runs in any folder; other programs there do not
+  say "the Python with nanobind is in $prefix"
+}
+
 # cuobjdump reads what the kernels take out of a built program, for the test kernel_resources. Toolkits may come without it.
 cuda_folders() {
   local folder
@@ -179,16 +203,19 @@ check() {
   ((${#missing[@]} == 0))
 }
 
+with_python=yes
 case ${1:-} in
   --prefixes)
     system_onednn && echo "onednn=system" || echo "onednn=$(onednn_prefix)"
     echo "onnx=$(onnx_prefix)"
+    echo "python=$(python_prefix)"
     exit 0
     ;;
   --check) check; exit ;;
+  --program) with_python=no ;;
   --developer) packages+=("${developer_packages[@]}") ;;
   "") ;;
-  *) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+  *) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac
 
 [[ $(uname -m) == x86_64 ]] || system_onednn || die "the packaged oneDNN is for x86-64 only: install oneDNN 3 first"
@@ -201,6 +228,9 @@ work=$(mktemp -d "$deps/.work-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 system_onednn || install_onednn "$work"
 install_onnx "$work"
+if [[ $with_python == yes && ! -d $(python_prefix) ]]; then # in a shell of its own: the program needs none of it
+  (install_python "$work") || say "no Python with nanobind: the Python package is not built, and its tests do not run"
+fi
 if needs_cuobjdump; then # in a shell of its own: nothing but one test needs it
   (install_cuobjdump "$work") || say "no cuobjdump: the test kernel_resources will be skipped"
 fi

@@ -11,6 +11,10 @@ namespace tandem::python {
 
 namespace nb = nanobind;
 
+/// What signatures call dict[str, Any] and Any: the stub of the module is made from them.
+using Named = nb::typed<nb::dict, nb::str, nb::any>;
+using AnyObject = nb::typed<nb::object, nb::any>;
+
 /// Errors of the library become exceptions of `tandem_train._errors`.
 void translate_errors();
 

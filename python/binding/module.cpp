@@ -10,6 +10,7 @@ NB_MODULE(_tandem, module) {
   using namespace tandem::python;
   // The interpreter may end while other modules still hold a Session.
   nb::set_leak_warnings(false);
+  module.doc() = "The extension module: the public C++ library, one to one.";
   translate_errors();
   module.def("version", &tandem::api::version);
   module.def("end", &end_computing);

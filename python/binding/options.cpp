@@ -59,7 +59,7 @@ void add_trained_options(nb::module_& module) {
       .def(nb::init<>())
       .def_rw("to", &PredictOptions::to)
       .def_rw("outputs", &PredictOptions::outputs)
-      .def_rw("as_", &PredictOptions::as)
+      .def_rw("shown_as", &PredictOptions::as)  // `as` is a word of Python
       .def_rw("class_axis", &PredictOptions::class_axis)
       .def_rw("batch", &PredictOptions::batch)
       .def_rw("header", &PredictOptions::header)

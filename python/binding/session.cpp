@@ -21,13 +21,13 @@ class PythonSession {
         compute([&] { return std::make_unique<api::Session>(model, batch_size, settings); }));
   }
 
-  double step(const nb::dict& feeds) {
+  double step(const Named& feeds) {
     const Turn turn(is_taken_, name);
     const auto arrays = arrays_of(feeds);
     return compute([&] { return session_->step(arrays); });
   }
 
-  nb::dict predict(const nb::dict& feeds) {
+  Named predict(const Named& feeds) {
     const Turn turn(is_taken_, name);
     const auto arrays = arrays_of(feeds);
     return numpy_of(compute([&] { return session_->predict(arrays); }));
@@ -40,13 +40,13 @@ class PythonSession {
     return names;
   }
 
-  nb::dict parameters() {
+  Named parameters() {
     const Turn turn(is_taken_, name);
     return numpy_of(read());
   }
 
   /// None where there is no such parameter.
-  nb::object parameter(const std::string& parameter) {
+  AnyObject parameter(const std::string& parameter) {
     const Turn turn(is_taken_, name);
     auto all = read();
     const auto found = all.find(parameter);
@@ -89,7 +89,7 @@ class PythonSession {
 };
 
 /// A copy; refused as an array for a Session is.
-nb::object to_numpy(const std::string& name, nb::handle array) {
+AnyObject to_numpy(const std::string& name, nb::handle array) {
   return numpy_of(name, array_of(name, array));
 }
 

@@ -26,18 +26,18 @@ nb::dict report_of(const api::Report& report) {
   return report_of(report.text, report.json, report.warnings);
 }
 
-nb::dict inspect(const std::string& model, const api::InspectOptions& options) {
+Named inspect(const std::string& model, const api::InspectOptions& options) {
   const api::InspectReport report = compute([&] { return api::inspect(model, options); });
   return report_of(report.text, report.json);
 }
 
-nb::dict evaluate(const std::string& run, api::TrainedOptions options) {
+Named evaluate(const std::string& run, api::TrainedOptions options) {
   options.stop = api::StopToken();
   return report_of(
       compute_stoppable(options.stop, [&] { return api::evaluate_run(run, options); }));
 }
 
-nb::dict predict(const std::string& run, api::PredictOptions options) {
+Named predict(const std::string& run, api::PredictOptions options) {
   options.stop = api::StopToken();
   return report_of(compute_stoppable(options.stop, [&] { return api::predict_run(run, options); }));
 }
@@ -47,19 +47,19 @@ nb::str export_run(const std::string& run, const std::string& to,
   return text_object(compute([&] { return api::export_run(run, to, settings); }));
 }
 
-nb::dict policy_plan(const api::PolicyOptions& options) {
+Named policy_plan(const api::PolicyOptions& options) {
   const api::PolicyPlan plan = compute([&] { return api::policy_plan(options); });
   nb::dict fields = report_of(plan.report);
   fields["fits"] = plan.fits;
   return fields;
 }
 
-nb::dict policy_explain(const api::PolicyOptions& options, const std::string& name,
-                        const std::string& phase) {
+Named policy_explain(const api::PolicyOptions& options, const std::string& name,
+                     const std::string& phase) {
   return report_of(compute([&] { return api::policy_explain(options, name, phase); }));
 }
 
-nb::dict policy_auto(const api::PolicyOptions& options, api::PolicyAutoOptions automatic) {
+Named policy_auto(const api::PolicyOptions& options, api::PolicyAutoOptions automatic) {
   automatic.stop = api::StopToken();
   return report_of(
       compute_stoppable(automatic.stop, [&] { return api::policy_auto(options, automatic); }));

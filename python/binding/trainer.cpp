@@ -147,7 +147,7 @@ class PythonTrainer {
     }));
   }
 
-  nb::dict run(nb::handle listener) {
+  Named run(nb::handle listener) {
     const Turn turn(is_taken_, "Trainer");
     return fields_of(
         compute_listening(listener_, listener, stop_, [&] { return trainer_->run(); }));

@@ -296,7 +296,24 @@ TEST(InspectTest, AFileThatIsNoModel) {
 
 TEST(ConfigKeysTest, AreListedAndExplained) {
   EXPECT_THAT(config_keys(false), HasSubstr("optimizer.lr"));
-  EXPECT_TRUE(Json::accept(config_keys(true)));
+  const Json json = Json::parse(config_keys(true));
+  const auto find = [&](const std::string& wanted) -> Json {
+    for (const Json& key : json["keys"]) {
+      if (key["key"] == wanted) return key;
+    }
+    return {};
+  };
+  const Json power = find("optimizer.schedule.power")["kinds"];
+  EXPECT_EQ(power.size(), 1U);
+  EXPECT_EQ(power["polynomial"]["type"], "number");
+  EXPECT_EQ(power["polynomial"]["default"], "1.0");
+  EXPECT_EQ(find("optimizer.lr")["kinds"]["lion"]["default"], "1e-04");
+  EXPECT_EQ(find("loss.terms[].logits")["kinds"]["dice"]["default"], "required");
+  EXPECT_FALSE(find("loss.terms[].weight").contains("kinds"));
+  EXPECT_TRUE(find("optimizer.lr")["session"]);
+  EXPECT_FALSE(find("epochs")["session"]);
+  EXPECT_EQ(json["kinds"]["optimizer.kind"]["adamw"]["source"], "PyTorch's AdamW");
+  EXPECT_TRUE(Json::accept(config_keys(true, true)));
   EXPECT_TRUE(Json::accept(config_schema()));
   EXPECT_THAT(config_explain("optimizer.lr"), HasSubstr("learning rate"));
   EXPECT_THAT(error_of([] { config_explain("optimizer.lrr"); }), HasSubstr("optimizer.lr"));

@@ -18,6 +18,8 @@ def installed_files():
     """Files of the build folder that its install scripts copy."""
     found = set()
     for script in BUILD.rglob("cmake_install.cmake"):
+        if script.parent == BUILD / "python":  # a part that only a wheel takes
+            continue
         for name in re.findall(f'"({re.escape(str(BUILD))}/[^"]+)"', script.read_text(encoding="utf-8")):
             if re.search(r"\.so(\.|$)|/tandem$", name):
                 found.add(pathlib.Path(name))

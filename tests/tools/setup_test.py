@@ -1,4 +1,5 @@
-"""tools/setup.sh: cuobjdump is installed where there is nvcc 13 without it, and nowhere else. Nothing is downloaded here."""
+"""tools/setup.sh: cuobjdump is installed where there is nvcc 13 without it, and nowhere else; the Python of the package's
+tests where it is missing. Nothing is downloaded here."""
 import hashlib
 import os
 import pathlib
@@ -15,9 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 VERSION = re.search(r"^cuobjdump_version=(.*)$", (ROOT / "tools" / "setup.sh").read_text(), re.M)[1]
 
 
-@unittest.skipUnless(platform.machine() == "x86_64", "the package is for x86-64")
-class Cuobjdump(unittest.TestCase):
-    """A copy of the script for a machine where everything else is installed; its toolkits are in a folder of the test."""
+class Installed(unittest.TestCase):
+    """A copy of the script for a machine where everything is installed; its toolkits are in a folder of the test."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -28,7 +28,7 @@ class Cuobjdump(unittest.TestCase):
         self.wheel = self.wheels / f"nvidia_cuda_cuobjdump-{VERSION}-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"
         with zipfile.ZipFile(self.wheel, "w") as archive:
             archive.writestr("nvidia/cu13/bin/cuobjdump", "#!/bin/sh\necho it runs\n")
-        for path in ("tools/setup.sh", "cmake/onnx/CMakeLists.txt"):
+        for path in ("tools/setup.sh", "cmake/onnx/CMakeLists.txt", "tests/python/requirements.txt"):
             (self.folder / path).parent.mkdir(parents=True)
             shutil.copy(ROOT / path, self.folder / path)
         text = (self.folder / "tools/setup.sh").read_text()
@@ -39,7 +39,8 @@ class Cuobjdump(unittest.TestCase):
         self.program("bin/dpkg-query", "printf installed")
         # pip has no network: its calls are kept.
         calls = self.folder / "calls"
-        self.program("bin/python3", f'[ "$2" = pip ] || exec {sys.executable} "$@"\necho "$@" >>{calls}\nexit 1')
+        program = f'[ "$2" = pip ] || [ "$2" = venv ] || exec {sys.executable} "$@"\necho "$@" >>{calls}\nexit 1'
+        self.program("bin/python3", program)
         for line in self.setup("--prefixes").stdout.splitlines():
             path = line.partition("=")[2]
             if path != "system":
@@ -72,6 +73,44 @@ class Cuobjdump(unittest.TestCase):
         path = self.folder / "calls"
         return path.read_text() if path.exists() else ""
 
+    def prefix(self, name):
+        """What --prefixes says."""
+        return pathlib.Path(re.search(f"^{name}=(.*)$", self.setup("--prefixes").stdout, re.M)[1])
+
+
+class Python(Installed):
+    def test_without_a_network_setup_goes_on(self):
+        shutil.rmtree(self.prefix("python"))
+        self.assertIn("the Python package is not built", self.setup().stderr)
+        self.assertIn("-m venv", self.calls())
+        self.assertFalse(self.prefix("python").exists())
+        self.assertEqual(sorted(p.name for p in self.deps.glob(".work*")), [])
+
+    def test_the_program_needs_none(self):
+        shutil.rmtree(self.prefix("python"))
+        self.assertEqual(self.setup("--program").stderr, "")
+        self.assertEqual(self.calls(), "")
+
+    def test_another_list_of_packages_is_another_folder(self):
+        before = self.prefix("python")
+        with (self.folder / "tests/python/requirements.txt").open("a") as file:
+            file.write("more==1\n")
+        self.assertNotEqual(self.prefix("python"), before)
+
+    def test_it_is_installed_once(self):
+        program = self.folder / "bin" / "python3"
+        program.write_text(
+            f'#!/bin/sh\n[ "$2" = venv ] || exec {sys.executable} "$@"\n'
+            'mkdir -p "$3/bin"\nprintf "#!/bin/sh\\necho installed\\n" >"$3/bin/python3"\nchmod +x "$3/bin/python3"\n'
+        )
+        shutil.rmtree(self.prefix("python"))
+        self.assertIn("the Python with nanobind is in", self.setup().stderr)
+        self.assertTrue((self.prefix("python") / "bin" / "python3").exists())
+        self.assertEqual(self.setup().stderr, "", "a second run does nothing")
+
+
+@unittest.skipUnless(platform.machine() == "x86_64", "the package is for x86-64")
+class Cuobjdump(Installed):
     def test_a_toolkit_without_it(self):
         self.nvcc()
         self.assertIn(f"cuobjdump {VERSION} is in", self.setup().stderr)

@@ -27,6 +27,13 @@ enum ValueType : unsigned {
   list_value = 256,  // its items are the key with "[]"
 };
 
+/// A key as one kind has it, where what it is depends on the word under "kind".
+struct KeyOfKind {
+  std::string_view kind;
+  unsigned type = 0;
+  std::string_view fallback, allowed, help;  // as in KeyInfo
+};
+
 struct KeyInfo {
   /// "optimizer.groups[].lr"; "*" matches any name.
   std::string_view path;
@@ -41,6 +48,7 @@ struct KeyInfo {
   bool may_be_empty = false;  // a path: "" means none
   /// For a table: the key with the same keys, which the docs then describe only once.
   std::string_view same_as = "";
+  std::span<const KeyOfKind> kinds = {};  // those that have the key; empty: it is no key of a kind
 };
 
 /// All keys of one kind of file; parents before children.

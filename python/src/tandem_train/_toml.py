@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 
 from tandem_train._errors import refuse
+from tandem_train._table import Term
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -52,8 +53,22 @@ def settings_of(*groups: Mapping[str, Any] | None) -> list[str]:
                 refuse("this is no key of train.toml", got=repr(key))
             if key in settings:
                 refuse("this key is given twice", path=key)
-            settings[key] = toml_value(value, key)
+            settings[key] = toml_value(_with_terms(value) if key == "loss" else value, key)
     return [f"{key}={value}" for key, value in settings.items()]
+
+
+def policy_text(rules: Iterable[str | Mapping[str, Any]]) -> str:
+    """A policy.toml of these rules; the first one is in line 3."""
+    lines = [f"  {rule}," for rule in rules_of(rules)]
+    return "\n".join(["policy = 1", "rules = [", *lines, "]", ""])
+
+
+def merged_settings(first: Mapping[str, Any] | None, second: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of both. Raises an Error about a key that both have."""
+    for key in first or {}:
+        if key in second:
+            refuse("this key is given twice", path=str(key))
+    return {**(first or {}), **second}
 
 
 def rules_of(rules: Iterable[str | Mapping[str, Any]]) -> list[str]:
@@ -68,6 +83,13 @@ def texts_of(texts: Iterable[str], name: str) -> list[str]:
     if isinstance(texts, str):
         refuse("this is a list of str", path=name, got=repr(texts), fix=f"[{texts!r}]")
     return [str(text) for text in texts]
+
+
+def _with_terms(loss: Any) -> Any:
+    """One term, or a list of terms, stands for a table of them."""
+    if isinstance(loss, Term):
+        return {"terms": [loss]}
+    return {"terms": loss} if isinstance(loss, (list, tuple)) else loss
 
 
 def _quoted(text: str | bytes, key: str) -> str:

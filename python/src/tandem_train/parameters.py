@@ -21,7 +21,7 @@ class Parameters(MutableMapping[str, Array]):
         self._names: tuple[str, ...] | None = None
 
     def __getitem__(self, name: str) -> Array:
-        value = self._session.parameter(name) if isinstance(name, str) else None
+        value: Array | None = self._session.parameter(name) if isinstance(name, str) else None
         if value is None:
             raise KeyError(name)
         return value

@@ -9,11 +9,12 @@ import pathlib
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from tandem_train._errors import Diagnostic, Error, refuse
+from tandem_train._keywords import SessionKeys
 from tandem_train._module_state import imported_torch
-from tandem_train._toml import texts_of
+from tandem_train._toml import merged_settings, texts_of
 from tandem_train.session import Session
 from tandem_train.tools import inspect
 
@@ -28,7 +29,7 @@ def from_torch(
     outputs: Sequence[str],
     batch_size: int,
     settings: Mapping[str, Any] | None = None,
-    **keys: Any,
+    **keys: Unpack[SessionKeys],
 ) -> Session:
     """Exports a torch.nn.Module in its training form and opens a Session.
 
@@ -47,7 +48,7 @@ def from_torch(
     folder = tempfile.TemporaryDirectory(prefix="tandem-")
     path = pathlib.Path(folder.name) / "model.onnx"
     _export(torch, module, examples, path, inputs, outputs)
-    all_keys = _with_frozen(_frozen(module, path), {**(settings or {}), **keys})
+    all_keys = _with_frozen(_frozen(module, path), merged_settings(settings, keys))
     session = Session(path, batch_size, settings=all_keys)
     session._folder = folder  # type: ignore[attr-defined]  # as long as the session lives
     return session

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pathlib
 import tempfile
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Unpack
 
 from tandem_train import _state_file, _tandem
 from tandem_train._arrays import Array
 from tandem_train._errors import Diagnostic, Error, no_pickle, refuse
+from tandem_train._keywords import SessionKeys
 from tandem_train._module_state import copy_state
 from tandem_train._paths import Path, path_text
-from tandem_train._toml import settings_of
+from tandem_train._toml import merged_settings, policy_text, settings_of
 from tandem_train.parameters import Parameters
 
 _STATE = "state.safetensors"
@@ -23,15 +24,27 @@ class Session:
     """`step` runs forward, backward and update on arrays of up to `batch_size` samples.
 
     Settings are keys of train.toml: those of the model, its parameters, loss, optimizer, precision, policy and device.
-    A session refuses every other key by name. It serves one thread at a time.
+    `loss` may be one term or a list of them, `policy` a list of rules. A session refuses every other key by name. It
+    serves one thread at a time.
     """
 
     def __init__(
-        self, model: Path, batch_size: int, *, settings: Mapping[str, Any] | None = None, **keys: Any
+        self,
+        model: Path,
+        batch_size: int,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        **keys: Unpack[SessionKeys],
     ) -> None:
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 0 < batch_size < 2**63:
             refuse("batch_size is a number of samples", path="batch_size", expected="1 or more", got=repr(batch_size))
-        self._session = _tandem.Session(path_text(model, "model"), batch_size, settings_of(settings, keys))
+        given = merged_settings(settings, keys)
+        with tempfile.TemporaryDirectory(prefix="tandem-") as folder:
+            if isinstance(given.get("policy"), (list, tuple)):
+                policy = pathlib.Path(folder) / "policy.toml"
+                policy.write_text(policy_text(given["policy"]), encoding="utf-8")
+                given["policy"] = policy
+            self._session = _tandem.Session(path_text(model, "model"), batch_size, settings_of(given))
         self._parameters = Parameters(self._session)
         self._statistics_names: tuple[str, ...] | None = None  # None: not known yet
 

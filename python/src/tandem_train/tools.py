@@ -62,7 +62,7 @@ def predict(
     _trained(filled, data, options)
     _refuse_unknown("predict", options)
     filled.outputs = texts_of(outputs, "outputs")
-    filled.as_ = as_
+    filled.shown_as = as_
     filled.batch = batch
     filled.header = bool(header)
     filled.ids = texts_of(ids, "ids")

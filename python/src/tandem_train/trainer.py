@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Unpack
 
 from tandem_train import _tandem
 from tandem_train._errors import no_pickle, refuse
+from tandem_train._keywords import RunKeys
 from tandem_train._paths import Path, path_text
-from tandem_train._toml import rules_of, settings_of, texts_of
+from tandem_train._toml import merged_settings, rules_of, settings_of, texts_of
 from tandem_train.callbacks import Callback, Progress
 
 
@@ -66,15 +67,21 @@ class Trainer:
         resume: bool = False,
         accept_changes: bool = False,
         dry_run: bool = False,
+        **keys: Unpack[RunKeys],
     ) -> None:
-        """`config`: a train.toml, or an ONNX file with the override `data`. `overrides`: keys of train.toml.
+        """`config`: a train.toml, or an ONNX file with the override `data`. `overrides`, `keys`: keys of train.toml.
 
-        `place`: rules over the policy's. `devices`: such as "gpu=emulated:0,memory=2GiB". `resume` continues the run
-        in `run_dir`, or the newest one that is not finished. `dry_run` does everything up to the first step.
+        `loss` may be one term or a list of them, `policy` a list of rules in place of a file. `place`: rules over the
+        policy's. `devices`: such as "gpu=emulated:0,memory=2GiB". `resume` continues the run in `run_dir`, or the
+        newest one that is not finished. `dry_run` does everything up to the first step.
         """
         options = _tandem.TrainOptions()
-        options.overrides = _overrides(overrides)
-        options.place = rules_of(place)
+        given = merged_settings(overrides, keys)
+        rules = given.pop("policy") if isinstance(given.get("policy"), (list, tuple)) else []
+        if rules:  # instead of a file
+            given["policy"] = ""
+        options.overrides = _overrides(given)
+        options.place = rules_of(rules) + rules_of(place)
         options.devices = texts_of(devices, "devices")
         options.run_dir = path_text(run_dir, "run_dir")
         options.resume, options.accept_changes, options.dry_run = bool(resume), bool(accept_changes), bool(dry_run)
@@ -110,26 +117,20 @@ def train(
     callbacks: Iterable[Callback] = (),
     place: Iterable[str | Mapping[str, Any]] = (),
     devices: Iterable[str] = (),
+    run_dir: Path = "",
     resume: bool = False,
     settings: Mapping[str, Any] | None = None,
-    **keys: Any,
+    **keys: Unpack[RunKeys],
 ) -> TrainResult:
     """Trains by a train.toml, or an ONNX file on `data`. Other keywords are keys of train.toml: `epochs=3`."""
+    given = merged_settings(settings, keys)
     if data is not None:
-        if "data" in (settings or {}):
+        if "data" in given:
             refuse("the data is given twice", path="data")
-        keys["data"] = path_text(data, "data")
-    run_dir = keys.pop("run_dir", "")
-    overrides = {}
-    for setting in (settings or {}), keys:
-        for key, value in setting.items():
-            if key in overrides:
-                refuse("this key is given twice", path=key)
-            overrides[key] = value
-    trainer = Trainer(
-        model_or_config, overrides, callbacks=callbacks, place=place, devices=devices, run_dir=run_dir, resume=resume
-    )
-    return trainer.run()
+        given["data"] = path_text(data, "data")
+    return Trainer(
+        model_or_config, given, callbacks=callbacks, place=place, devices=devices, run_dir=run_dir, resume=resume
+    ).run()
 
 
 def _overrides(settings: Mapping[str, Any] | None) -> list[str]:

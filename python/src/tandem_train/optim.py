@@ -1,0 +1,544 @@
+"""Optimizers: values of the key `optimizer`."""
+
+# Written by `make docs` from the table of keys; do not edit.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict, Unpack
+
+from tandem_train._table import Group as Group
+from tandem_train._table import Optimizer as Optimizer
+
+
+class OptimizerKeys(TypedDict, total=False):
+    """The keys of every optimizer."""
+
+    # other options for some parameters; the last group that covers one takes it. Default: [].
+    groups: Sequence[Mapping[str, Any]]
+    # the learning rate over the run; groups without one of their own follow in proportion.
+    schedule: Mapping[str, Any] | Sequence[Any]
+    # the gradient of all parameters together is scaled down to this norm.
+    clip_norm: float
+    # each element of a gradient is moved to the nearest number from -clip_value to clip_value.
+    clip_value: float
+    # the gradient of each output unit is scaled down to at most this multiple of the norm of its weights (Brock et al.
+    # 2021); the paper leaves the last layer out.
+    clip_adaptive: float
+    # norms of weights count as this at least. Default: 0.001.
+    clip_adaptive_eps: float
+    # each block of the network has the learning rate of the next one times this, from the head to the input (BEiT,
+    # MAE); 1: the same rate for all. Default: 1.0.
+    layer_decay: float
+    # an exponential moving average of the weights: states NAME/ema, used by choice.
+    ema: Mapping[str, Any]
+    # the mean of the weights at several times (stochastic weight averaging): states NAME/swa, used by choice.
+    swa: Mapping[str, Any]
+    # slow weights, which the trained ones go back to (Zhang et al. 2019): states NAME/slow.
+    lookahead: Mapping[str, Any]
+
+
+class SGD(Optimizer):
+    """PyTorch's SGD.
+
+    lr: learning rate. Default: 0.001.
+    weight_decay: added to the gradient. Default: 0.0.
+    momentum: decay of the sum of gradients. Default: 0.0.
+    dampening: 1 - dampening of a gradient enters the sum. Default: 0.0.
+    nesterov: a step ahead; with momentum and without dampening. Default: False.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        momentum: float | None = None,
+        dampening: float | None = None,
+        nesterov: bool | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("sgd", locals())
+
+
+class Adam(Optimizer):
+    """PyTorch's Adam.
+
+    lr: learning rate. Default: 0.001.
+    weight_decay: added to the gradient. Default: 0.0.
+    betas: decay of both moments. Default: [0.9, 0.999].
+    eps: added to the root of the second moment. Default: 1e-08.
+    epsilon_form: eps added after (pytorch) or before (onnx) bias correction. Default: "pytorch".
+    bias_correction: of both moments. Default: True.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        betas: Sequence[float] | None = None,
+        eps: float | None = None,
+        epsilon_form: Literal["pytorch", "onnx"] | None = None,
+        bias_correction: bool | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("adam", locals())
+
+
+class AdamW(Optimizer):
+    """PyTorch's AdamW.
+
+    lr: learning rate. Default: 0.001.
+    weight_decay: decoupled. Default: 0.01.
+    betas: decay of both moments. Default: [0.9, 0.999].
+    eps: added to the root of the second moment. Default: 1e-08.
+    epsilon_form: eps added after (pytorch) or before (onnx) bias correction. Default: "pytorch".
+    bias_correction: of both moments. Default: True.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        betas: Sequence[float] | None = None,
+        eps: float | None = None,
+        epsilon_form: Literal["pytorch", "onnx"] | None = None,
+        bias_correction: bool | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("adamw", locals())
+
+
+class LazyAdam(Optimizer):
+    """MindSpore's LazyAdam, PyTorch's SparseAdam.
+
+    lr: learning rate. Default: 0.001.
+    weight_decay: added to the gradient. Default: 0.0.
+    betas: decay of both moments. Default: [0.9, 0.999].
+    eps: added to the root of the second moment. Default: 1e-08.
+    epsilon_form: eps added after (pytorch) or before (onnx) bias correction. Default: "onnx".
+    bias_correction: of both moments. Default: True.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        betas: Sequence[float] | None = None,
+        eps: float | None = None,
+        epsilon_form: Literal["pytorch", "onnx"] | None = None,
+        bias_correction: bool | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("lazy_adam", locals())
+
+
+class Adagrad(Optimizer):
+    """PyTorch's Adagrad.
+
+    lr: learning rate. Default: 0.001.
+    weight_decay: added to the gradient. Default: 0.0.
+    eps: added to the root of the sum. Default: 1e-10.
+    lr_decay: lr / (1 + (step - 1) lr_decay). Default: 0.0.
+    initial_accumulator: where the sum of squares starts. Default: 0.0.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        eps: float | None = None,
+        lr_decay: float | None = None,
+        initial_accumulator: float | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("adagrad", locals())
+
+
+class RowwiseAdagrad(Optimizer):
+    """FBGEMM's EXACT_ROWWISE_ADAGRAD.
+
+    lr: learning rate. Default: 0.001.
+    weight_decay: added to the gradient. Default: 0.0.
+    eps: added to the root of the sum. Default: 1e-08.
+    lr_decay: lr / (1 + (step - 1) lr_decay). Default: 0.0.
+    initial_accumulator: where the sum of squares starts. Default: 0.0.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        eps: float | None = None,
+        lr_decay: float | None = None,
+        initial_accumulator: float | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("rowwise_adagrad", locals())
+
+
+class Ftrl(Optimizer):
+    """McMahan et al. 2013, algorithm 1.
+
+    lr: learning rate. Default: 0.001.
+    initial_accumulator: where the sum of squares starts. Default: 0.1.
+    l1: makes weights exactly 0. Default: 0.0.
+    l2: pulls weights to 0. Default: 0.0.
+    beta: added to the root of the accumulator. Default: 0.0.
+    l2_shrinkage: adds 2 l2_shrinkage w to the gradient of linear. Default: 0.0.
+    lr_power: power of the accumulator in the rate. Default: -0.5.
+    dialect: l2 |w|^2 / 2 as in the paper, or l2 |w|^2 as in TensorFlow and MindSpore. Default: "mcmahan".
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        initial_accumulator: float | None = None,
+        l1: float | None = None,
+        l2: float | None = None,
+        beta: float | None = None,
+        l2_shrinkage: float | None = None,
+        lr_power: float | None = None,
+        dialect: Literal["mcmahan", "tensorflow", "mindspore"] | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("ftrl", locals())
+
+
+class GroupFtrl(Optimizer):
+    """Yue et al. 2021.
+
+    lr: learning rate. Default: 0.001.
+    initial_accumulator: where the sum of squares starts. Default: 0.1.
+    l1: makes weights exactly 0. Default: 0.0.
+    l2: pulls weights to 0. Default: 0.0.
+    beta: added to the root of the accumulator. Default: 0.0.
+    l2_shrinkage: adds 2 l2_shrinkage w to the gradient of linear. Default: 0.0.
+    lr_power: power of the accumulator in the rate. Default: -0.5.
+    dialect: l2 |w|^2 / 2 as in the paper, or l2 |w|^2 as in TensorFlow and MindSpore. Default: "mcmahan".
+    l21: makes whole rows exactly 0. Default: 0.0.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        initial_accumulator: float | None = None,
+        l1: float | None = None,
+        l2: float | None = None,
+        beta: float | None = None,
+        l2_shrinkage: float | None = None,
+        lr_power: float | None = None,
+        dialect: Literal["mcmahan", "tensorflow", "mindspore"] | None = None,
+        l21: float | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("group_ftrl", locals())
+
+
+class Lamb(Optimizer):
+    """You et al. 2019, algorithm 2.
+
+    lr: learning rate. Default: 0.001.
+    weight_decay: decoupled. Default: 0.0.
+    betas: decay of both moments. Default: [0.9, 0.999].
+    eps: added to the root of the second moment. Default: 1e-06.
+    bias_correction: of both moments. Default: True.
+    always_adapt: false: no ratio of norms where weight_decay is 0. Default: True.
+    trust_clip: the ratio of norms is at most this; 0: no bound. Default: 0.0.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        betas: Sequence[float] | None = None,
+        eps: float | None = None,
+        bias_correction: bool | None = None,
+        always_adapt: bool | None = None,
+        trust_clip: float | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("lamb", locals())
+
+
+class Momentum(Optimizer):
+    """ONNX's and MindSpore's Momentum.
+
+    lr: learning rate. Default: 0.001.
+    weight_decay: added to the gradient. Default: 0.0.
+    momentum: decay of the velocity. Default: 0.9.
+    nesterov: a step ahead along the velocity. Default: False.
+    beta: factor of gradients after the first. Default: 1.0.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        momentum: float | None = None,
+        nesterov: bool | None = None,
+        beta: float | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("momentum", locals())
+
+
+class RMSprop(Optimizer):
+    """.
+
+    lr: learning rate. Default: 0.01.
+    weight_decay: added to the gradient. Default: 0.0.
+    momentum: decay of the sum of scaled gradients. Default: 0.0.
+    eps: added to the root of the mean square. Default: 1e-08.
+    alpha: decay of the mean square. Default: 0.99.
+    centered: the variance replaces the mean square. Default: False.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        momentum: float | None = None,
+        eps: float | None = None,
+        alpha: float | None = None,
+        centered: bool | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("rmsprop", locals())
+
+
+class Adadelta(Optimizer):
+    """.
+
+    lr: learning rate. Default: 1.0.
+    weight_decay: added to the gradient. Default: 0.0.
+    eps: added to both mean squares. Default: 1e-06.
+    rho: decay of both mean squares. Default: 0.9.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        eps: float | None = None,
+        rho: float | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("adadelta", locals())
+
+
+class Adamax(Optimizer):
+    """.
+
+    lr: learning rate. Default: 0.002.
+    weight_decay: added to the gradient. Default: 0.0.
+    betas: decay of the first moment and of the greatest gradient. Default: [0.9, 0.999].
+    eps: added to the size of the gradient. Default: 1e-08.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        betas: Sequence[float] | None = None,
+        eps: float | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("adamax", locals())
+
+
+class NAdam(Optimizer):
+    """.
+
+    lr: learning rate. Default: 0.002.
+    weight_decay: added to the gradient unless decoupled_weight_decay. Default: 0.0.
+    betas: decay of both moments. Default: [0.9, 0.999].
+    eps: added to the root of the second moment. Default: 1e-08.
+    momentum_decay: how soon beta1 counts in full. Default: 0.004.
+    decoupled_weight_decay: w shrinks by lr weight_decay instead, as in adamw. Default: False.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        betas: Sequence[float] | None = None,
+        eps: float | None = None,
+        momentum_decay: float | None = None,
+        decoupled_weight_decay: bool | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("nadam", locals())
+
+
+class RAdam(Optimizer):
+    """PyTorch's RAdam.
+
+    lr: learning rate. Default: 0.001.
+    weight_decay: added to the gradient unless decoupled_weight_decay. Default: 0.0.
+    betas: decay of both moments. Default: [0.9, 0.999].
+    eps: added to the root of the second moment. Default: 1e-08.
+    decoupled_weight_decay: w shrinks by lr weight_decay instead, as in adamw. Default: False.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        betas: Sequence[float] | None = None,
+        eps: float | None = None,
+        decoupled_weight_decay: bool | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("radam", locals())
+
+
+class Lion(Optimizer):
+    """.
+
+    lr: learning rate. Default: 1e-04.
+    weight_decay: decoupled. Default: 0.0.
+    betas: decay of the moment in the step, and in what is kept. Default: [0.9, 0.99].
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        betas: Sequence[float] | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("lion", locals())
+
+
+class Adafactor(Optimizer):
+    """.
+
+    lr: learning rate. Default: 0.01.
+    weight_decay: decoupled. Default: 0.0.
+    beta2_decay: step t counts t^beta2_decay in the means of squares. Default: -0.8.
+    eps1: least root of the second moment. Default: 1.1920928955078125e-07.
+    eps2: least size of a parameter, to which steps are relative. Default: 0.001.
+    d: greatest size of a step before the rate. Default: 1.0.
+    """
+
+    def __init__(
+        self,
+        *,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        beta2_decay: float | None = None,
+        eps1: float | None = None,
+        eps2: float | None = None,
+        d: float | None = None,
+        **others: Unpack[OptimizerKeys],
+    ) -> None:
+        super().__init__("adafactor", locals())
+
+
+def group(
+    at: str,
+    *,
+    kind: str | None = None,
+    lr: float | None = None,
+    weight_decay: float | None = None,
+    momentum: float | None = None,
+    dampening: float | None = None,
+    nesterov: bool | None = None,
+    betas: Sequence[float] | None = None,
+    eps: float | None = None,
+    epsilon_form: Literal["pytorch", "onnx"] | None = None,
+    bias_correction: bool | None = None,
+    lr_decay: float | None = None,
+    initial_accumulator: float | None = None,
+    l1: float | None = None,
+    l2: float | None = None,
+    beta: float | None = None,
+    l2_shrinkage: float | None = None,
+    lr_power: float | None = None,
+    dialect: Literal["mcmahan", "tensorflow", "mindspore"] | None = None,
+    l21: float | None = None,
+    always_adapt: bool | None = None,
+    trust_clip: float | None = None,
+    alpha: float | None = None,
+    centered: bool | None = None,
+    rho: float | None = None,
+    momentum_decay: float | None = None,
+    decoupled_weight_decay: bool | None = None,
+    beta2_decay: float | None = None,
+    eps1: float | None = None,
+    eps2: float | None = None,
+    d: float | None = None,
+    schedule: Mapping[str, Any] | Sequence[Any] | None = None,
+    clip_norm: float | None = None,
+    clip_value: float | None = None,
+    clip_adaptive: float | None = None,
+) -> Group:
+    """Other options for some parameters, an item of `groups`. What is left out is that of the optimizer.
+
+    at: which parameters.
+    kind: the rule. Default: optimizer.kind.
+    lr: learning rate. Default: optimizer.lr.
+    weight_decay: added to the gradient (sgd, adam, lazy_adam, adagrad, rowwise_adagrad, momentum, rmsprop, adadelta,
+        adamax); decoupled (adamw, lamb, lion, adafactor); added to the gradient unless decoupled_weight_decay (nadam,
+        radam). Default: optimizer.weight_decay.
+    momentum: decay of the sum of gradients (sgd); decay of the velocity (momentum); decay of the sum of scaled
+        gradients (rmsprop). Default: optimizer.momentum.
+    dampening: 1 - dampening of a gradient enters the sum (sgd). Default: optimizer.dampening.
+    nesterov: a step ahead; with momentum and without dampening (sgd); a step ahead along the velocity (momentum).
+        Default: optimizer.nesterov.
+    betas: decay of both moments (adam, adamw, lazy_adam, lamb, nadam, radam); decay of the first moment and of the
+        greatest gradient (adamax); decay of the moment in the step, and in what is kept (lion). Default:
+        optimizer.betas.
+    eps: added to the root of the second moment (adam, adamw, lazy_adam, lamb, nadam, radam); added to the root of the
+        sum (adagrad, rowwise_adagrad); added to the root of the mean square (rmsprop); added to both mean squares
+        (adadelta); added to the size of the gradient (adamax). Default: optimizer.eps.
+    epsilon_form: eps added after (pytorch) or before (onnx) bias correction (adam, adamw, lazy_adam). Default:
+        optimizer.epsilon_form.
+    bias_correction: of both moments (adam, adamw, lazy_adam, lamb). Default: optimizer.bias_correction.
+    lr_decay: lr / (1 + (step - 1) lr_decay) (adagrad, rowwise_adagrad). Default: optimizer.lr_decay.
+    initial_accumulator: where the sum of squares starts (adagrad, rowwise_adagrad, ftrl, group_ftrl). Default:
+        optimizer.initial_accumulator.
+    l1: makes weights exactly 0 (ftrl, group_ftrl). Default: optimizer.l1.
+    l2: pulls weights to 0 (ftrl, group_ftrl). Default: optimizer.l2.
+    beta: added to the root of the accumulator (ftrl, group_ftrl); factor of gradients after the first (momentum).
+        Default: optimizer.beta.
+    l2_shrinkage: adds 2 l2_shrinkage w to the gradient of linear (ftrl, group_ftrl). Default: optimizer.l2_shrinkage.
+    lr_power: power of the accumulator in the rate (ftrl, group_ftrl). Default: optimizer.lr_power.
+    dialect: l2 |w|^2 / 2 as in the paper, or l2 |w|^2 as in TensorFlow and MindSpore (ftrl, group_ftrl). Default:
+        optimizer.dialect.
+    l21: makes whole rows exactly 0 (group_ftrl). Default: optimizer.l21.
+    always_adapt: false: no ratio of norms where weight_decay is 0 (lamb). Default: optimizer.always_adapt.
+    trust_clip: the ratio of norms is at most this; 0: no bound (lamb). Default: optimizer.trust_clip.
+    alpha: decay of the mean square (rmsprop). Default: optimizer.alpha.
+    centered: the variance replaces the mean square (rmsprop). Default: optimizer.centered.
+    rho: decay of both mean squares (adadelta). Default: optimizer.rho.
+    momentum_decay: how soon beta1 counts in full (nadam). Default: optimizer.momentum_decay.
+    decoupled_weight_decay: w shrinks by lr weight_decay instead, as in adamw (nadam, radam). Default:
+        optimizer.decoupled_weight_decay.
+    beta2_decay: step t counts t^beta2_decay in the means of squares (adafactor). Default: optimizer.beta2_decay.
+    eps1: least root of the second moment (adafactor). Default: optimizer.eps1.
+    eps2: least size of a parameter, to which steps are relative (adafactor). Default: optimizer.eps2.
+    d: greatest size of a step before the rate (adafactor). Default: optimizer.d.
+    schedule: of the group's own learning rate.
+    clip_norm: the gradient of the group's parameters is scaled down to this norm; they then do not count in
+        optimizer.clip_norm.
+    clip_value: for the group's parameters; 0: none. Default: optimizer.clip_value.
+    clip_adaptive: for the group's parameters; 0: none. Default: optimizer.clip_adaptive.
+    """
+    return Group(None, locals())
