@@ -53,7 +53,7 @@ BORDERS = {
 }
 for number, folders in enumerate(PHASES):
     above = [folder for phase in PHASES[: number + 1] for folder in phase]
-    BORDERS.update({folder: above + ["include/tandem/error.h"] for folder in folders})
+    BORDERS.update({folder: [*above, "include/tandem/dtype.h", "include/tandem/error.h"] for folder in folders})
 
 # Folders that are not in every build, and who may include them all the same.
 OPTIONAL = {"kernels/cuda": (["kernels/cuda", "tests/cuda"], "kernels/device_backend.h")}
@@ -170,8 +170,8 @@ def check_types(sources):
         spaces = []
         with open(os.path.join(ROOT, name), encoding="utf-8") as file:
             for line in file if inside(name, PRODUCT) else []:
-                if match := re.match(r"namespace (?:([\w:]+) )?\{", line):
-                    spaces.append(match.group(1))
+                if match := re.match(r"namespace (?:([\w:]+(?: \w+)?) )?\{", line):
+                    spaces.append(match.group(1) and re.sub(r"::inline \w+", "", match.group(1)))
                 elif line.startswith("}  // namespace"):
                     spaces.pop()
                 elif None not in spaces and (match := TYPE.match(line)):
