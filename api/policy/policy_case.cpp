@@ -144,7 +144,7 @@ PolicyCase::PolicyCase(RunConfig config, const PolicyOptions& options, PlacingAr
   }
   policy_ = read_run_policy(config_, placing_);
   engine_ = std::make_unique<Engine>(policy_.threads);
-  model_ = std::make_shared<Model>(*engine_, config_);
+  model_ = std::make_shared<ConfiguredModel>(*engine_, config_);
   if (reads.sets != nullptr)
     data_.emplace(model_, *reads.sets);
   else

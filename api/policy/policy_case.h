@@ -89,7 +89,7 @@ class PolicyCase final : public TriedModel {
   DataSets no_data_;
   RunPolicy policy_;
   std::unique_ptr<Engine> engine_;
-  std::shared_ptr<Model> model_;
+  std::shared_ptr<ConfiguredModel> model_;
   std::optional<ModelData> data_;
   std::unique_ptr<PlacedModel> placed_;
 };

@@ -377,7 +377,7 @@ TEST_F(RowsTest, ARunsVocabularyNeedsNoData) {
   EXPECT_EQ(saved_vocabulary_rows(run, "", run.parameters.shape[0]), std::nullopt);
 
   const Engine engine;
-  Model open(engine, run, {.run_dir = folder_ / ""});  // there is no data to prepare
+  ConfiguredModel open(engine, run, {.run_dir = folder_ / ""});  // there is no data to prepare
   EXPECT_EQ(open.imported(8, true).graph.find_state("table.weight")->start.shape(),
             (Shape{3, columns}));
 }
