@@ -3,8 +3,10 @@
 
 #include "engine/graph/types.h"
 
-namespace tandem::api::inline v1 {
+namespace tandem::api {
+inline namespace v1 {
 
 std::string_view name(DType dtype) { return name_of(dtype); }
 
-}  // namespace tandem::api::inline v1
+}  // namespace v1
+}  // namespace tandem::api

@@ -31,11 +31,13 @@ enum class DType : std::uint8_t {
 
 }  // namespace tandem
 
-namespace tandem::api::inline v1 {
+namespace tandem::api {
+inline namespace v1 {
 
 using tandem::DType;
 
 /// "float32", "bool", ...: the name that files, settings and messages use.
 std::string_view name(DType dtype);
 
-}  // namespace tandem::api::inline v1
+}  // namespace v1
+}  // namespace tandem::api
