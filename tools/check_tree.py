@@ -35,7 +35,7 @@ PHASES = [
 BORDERS = {
     "engine": [],  # every folder of it belongs to a phase
     "importer": ["engine", "importer"],
-    "placement": ["engine", "placement"],
+    "placement": ["engine", "placement", "include/tandem/plan.h", "include/tandem/policy.h"],
     "kernels": [*PHASES[0], *PHASES[1], "kernels"],
     "kernels/reference": [*PHASES[0], *PHASES[1], "kernels/reference", "kernels/shared"],
     "kernels/shared": ["engine/graph", "kernels/shared"],
@@ -53,7 +53,7 @@ BORDERS = {
 }
 for number, folders in enumerate(PHASES):
     above = [folder for phase in PHASES[: number + 1] for folder in phase]
-    BORDERS.update({folder: above + ["include/tandem/error.h"] for folder in folders})
+    BORDERS.update({folder: [*above, "include/tandem/dtype.h", "include/tandem/error.h"] for folder in folders})
 
 # Folders that are not in every build, and who may include them all the same.
 OPTIONAL = {"kernels/cuda": (["kernels/cuda", "tests/cuda"], "kernels/device_backend.h")}
@@ -170,12 +170,12 @@ def check_types(sources):
         spaces = []
         with open(os.path.join(ROOT, name), encoding="utf-8") as file:
             for line in file if inside(name, PRODUCT) else []:
-                if match := re.match(r"namespace (?:([\w:]+) )?\{", line):
-                    spaces.append(match.group(1))
+                if match := re.match(r"(inline )?namespace (?:([\w:]+) )?\{", line):
+                    spaces.append("" if match.group(1) else match.group(2))
                 elif line.startswith("}  // namespace"):
                     spaces.pop()
                 elif None not in spaces and (match := TYPE.match(line)):
-                    owners["::".join([*spaces, match.group(1)])].add(name)
+                    owners["::".join(filter(None, [*spaces, match.group(1)]))].add(name)
     for type_name, names in sorted(owners.items()):
         if len(names) > 1:
             yield f"{type_name} is defined in {' and '.join(sorted(names))}"

@@ -152,8 +152,8 @@ void add_plan(CLI::App& parent, Invocation& invocation) {
   add_ranks(*command, options->policy);
   on_choice(*command, invocation, [options, &invocation] {
     take_policy(*options);
-    const api::PolicyPlan plan = api::policy_plan(options->policy);
-    print(plan.report, invocation);
+    const api::Plan plan = api::policy_plan(options->policy);
+    print(plan, invocation);
     return plan.fits ? 0 : static_cast<int>(ErrorKind::does_not_fit);
   });
 }
@@ -175,7 +175,8 @@ void add_explain(CLI::App& parent, Invocation& invocation) {
     const std::vector<std::string> names = take_words(*options, 2, expected);
     if (names.empty()) misuse("policy explain: what?", expected, "nothing");
     if (names.size() == 2) options->policy.policy = names[0];
-    return print(api::policy_explain(options->policy, names.back(), options->phase), invocation);
+    return print(api::policy_explain(options->policy, names.back(), api::phase_of(options->phase)),
+                 invocation);
   });
 }
 
@@ -192,7 +193,7 @@ void add_policy_diff(CLI::App& parent, Invocation& invocation) {
     if (names.empty()) misuse("policy diff: between what?", "two policy files", "nothing");
     const api::PolicyDiff diff =
         api::policy_diff(options->policy, names.size() == 2 ? names[0] : "", names.back());
-    print(diff.report, invocation);
+    print(diff, invocation);
     return options->exit_code && diff.differs ? differs_code : 0;
   });
 }

@@ -185,8 +185,8 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
 }
 
 /// Adds weights that no checkpoint holds, and adapters where `adapters` asks for them.
-void complete_weights(FoundCheckpoint& found, Model& model, const ExportAdapters& adapters,
-                      bool as_onnx, ExportedModel& exported) {
+void complete_weights(FoundCheckpoint& found, ConfiguredModel& model,
+                      const ExportAdapters& adapters, bool as_onnx, ExportedModel& exported) {
   add_frozen_weights(found.content, model, found.path);
   exported.resized = model.resized();
   if (adapters.lora == "merged")
@@ -278,9 +278,9 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   refuse_files_in_use(files, whole, found.run_dir);
   std::string text =
       fmt::format("checkpoint  {} ({}{})\n", found.path, which, weights_text(chosen));
-  std::optional<Model> model;
+  std::optional<ConfiguredModel> model;
   if (is_tuned || as_peft)
-    model.emplace(engine, config, *file, ModelOptions{.run_dir = found.run_dir});
+    model.emplace(engine, config, *file, ConfiguredModelOptions{.run_dir = found.run_dir});
   PeftAdapter adapter;
   if (as_peft) {
     adapter = peft_adapter(found.content, *model, found.path, settings.names);

@@ -39,7 +39,8 @@ std::map<std::string, std::string> hashes_where(const std::map<std::string, std:
 
 }  // namespace
 
-void add_frozen_weights(CheckpointContent& content, Model& model, const std::string& path) {
+void add_frozen_weights(CheckpointContent& content, ConfiguredModel& model,
+                        const std::string& path) {
   const RunConfig& config = model.config();
   const Graph& graph = model.micro_batch().graph;
   const std::map<std::string, HostTensor> changed =

@@ -13,7 +13,8 @@ namespace tandem::api {
 /// Adds the frozen parameters of a model with adapters, with the values of the model file,
 /// parameters.init and load. Throws Error{usage} where they differ from those of the checkpoint at
 /// `path`.
-void add_frozen_weights(CheckpointContent& content, Model& model, const std::string& path);
+void add_frozen_weights(CheckpointContent& content, ConfiguredModel& model,
+                        const std::string& path);
 
 /// Writes the values that init and load give to frozen parameters into `states`, and compares these
 /// and a teacher's with the checkpoint's. `states` may lack some.

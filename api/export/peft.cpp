@@ -17,7 +17,7 @@ constexpr const char* peft_prefix = "base_model.model.";
 
 class PeftExport {
  public:
-  PeftExport(CheckpointContent content, Model& model, const std::string& path,
+  PeftExport(CheckpointContent content, ConfiguredModel& model, const std::string& path,
              const ExportNames& names)
       : content_(std::move(content)),
         model_(model),
@@ -218,7 +218,7 @@ class PeftExport {
   }
 
   CheckpointContent content_;
-  Model& model_;
+  ConfiguredModel& model_;
   const std::string& path_;
   const Graph& graph_;
   const ParameterNames read_by_;
@@ -235,7 +235,7 @@ class PeftExport {
 
 }  // namespace
 
-PeftAdapter peft_adapter(CheckpointContent content, Model& model, const std::string& path,
+PeftAdapter peft_adapter(CheckpointContent content, ConfiguredModel& model, const std::string& path,
                          const ExportNames& names) {
   return PeftExport(std::move(content), model, path, names).run();
 }

@@ -26,7 +26,7 @@ struct PeftAdapter {
 /// tensor has no module or several, where PEFT would not adapt what is adapted here, where no name
 /// has the prefix, and where rules give weights different dropouts, since PEFT has only one number
 /// for all.
-PeftAdapter peft_adapter(CheckpointContent content, Model& model, const std::string& path,
+PeftAdapter peft_adapter(CheckpointContent content, ConfiguredModel& model, const std::string& path,
                          const ExportNames& names);
 
 }  // namespace tandem::api

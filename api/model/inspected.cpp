@@ -20,8 +20,6 @@ Json port_json(const PortSummary& port) {
   return json;
 }
 
-bool is_statistic(const ParameterSummary& p) { return p.kind == StateKind::buffer; }
-
 std::string port_text(const PortSummary& port) {
   std::string text = fmt::format("  {}: {}[{}]", port.name, port.dtype, joined(port.dims));
   if (port.has_bound) text += " = " + to_string(port.bound);
@@ -32,20 +30,15 @@ std::string with_fix(const std::string& reason, const std::string& fix) {
   return fix.empty() ? reason : reason + " (" + fix + ")";
 }
 
-/// Paths of operators that read a parameter, and the further names that these give it.
-struct Readers {
-  std::vector<std::string> operators, further_names;
-};
-
-Readers readers_of(const ParameterNames& names, const Graph& graph, const std::string& parameter) {
-  const State* state = graph.find_state(parameter);
-  if (state == nullptr) return {};
-  Readers readers{{}, names.further_names(*state)};
+/// Adds the paths of operators that read a parameter, and the further names that these give it.
+void add_readers(const ParameterNames& names, const Graph& graph, ModelParameter& parameter) {
+  const State* state = graph.find_state(parameter.name);
+  if (state == nullptr) return;
+  parameter.further_names = names.further_names(*state);
   for (const ParameterReader& reader : names.readers(*state)) {
-    std::vector<std::string>& ops = readers.operators;
+    std::vector<std::string>& ops = parameter.read_by;
     if (std::find(ops.begin(), ops.end(), reader.op) == ops.end()) ops.push_back(reader.op);
   }
-  return readers;
 }
 
 const Graph& graph_of_readers(const Inspected& inspected) {
@@ -53,7 +46,7 @@ const Graph& graph_of_readers(const Inspected& inspected) {
 }
 
 /// "; read by q_proj.MatMul: also called q_proj:weight"; long lists are cut.
-std::string readers_text(const Readers& readers) {
+std::string readers_text(const ModelParameter& parameter) {
   const auto listed = [](const std::vector<std::string>& names) {
     constexpr std::size_t shown = 4;
     const std::vector<std::string> first(
@@ -61,36 +54,34 @@ std::string readers_text(const Readers& readers) {
     const std::size_t more = names.size() - first.size();
     return joined(first) + (more > 0 ? fmt::format(" and {} more", more) : "");
   };
-  if (readers.operators.empty()) return "";
-  std::string text = "; read by " + listed(readers.operators);
-  if (!readers.further_names.empty()) text += ": also called " + listed(readers.further_names);
+  if (parameter.read_by.empty()) return "";
+  std::string text = "; read by " + listed(parameter.read_by);
+  if (!parameter.further_names.empty()) text += ": also called " + listed(parameter.further_names);
   return text;
 }
 
 std::string parameters_text(const Inspected& inspected, bool all) {
-  const ModelSummary& summary = inspected.imported.summary;
+  const std::vector<ModelParameter> parameters = parameters_of(inspected);
   std::int64_t trained = 0, elements = 0, statistics = 0;
-  for (const ParameterSummary& p : summary.parameters) {
-    trained += p.trainable;
-    statistics += is_statistic(p);
-    if (p.trainable) elements += p.type.elements();
+  for (const ModelParameter& p : parameters) {
+    trained += p.trains;
+    statistics += p.is_buffer;
+    if (p.trains) elements += p.elements;
   }
-  const auto others = static_cast<std::int64_t>(summary.parameters.size()) - trained - statistics;
+  const auto others = static_cast<std::int64_t>(parameters.size()) - trained - statistics;
   std::string text = fmt::format("parameters: {} trainable ({} elements)", trained, elements);
   if (statistics > 0) text += fmt::format(", {} running statistics", statistics);
   if (others > 0) text += fmt::format(", {} that do not train", others);
-  if (!all) return text + (summary.parameters.empty() ? "\n" : "; --parameters lists them\n");
+  if (!all) return text + (parameters.empty() ? "\n" : "; --parameters lists them\n");
   text += "\n";
-  const Graph& graph = graph_of_readers(inspected);
-  const ParameterNames names(graph);
-  for (const ParameterSummary& p : summary.parameters) {
-    text += fmt::format("  {} {:<40} {:<24} {}\n",
-                        p.trainable       ? "train "
-                        : is_statistic(p) ? "kept  "
-                                          : "frozen",
-                        p.path == p.name ? p.name : p.path + " (" + p.name + ")",
-                        tandem::to_string(p.type),
-                        p.reason + readers_text(readers_of(names, graph, p.name)));
+  for (const ModelParameter& p : parameters) {
+    text +=
+        fmt::format("  {} {:<40} {:<24} {}\n",
+                    p.trains      ? "train "
+                    : p.is_buffer ? "kept  "
+                                  : "frozen",
+                    p.path == p.name ? p.name : p.path + " (" + p.name + ")",
+                    tandem::to_string(TensorType{p.dtype, p.shape}), p.reason + readers_text(p));
   }
   return text;
 }
@@ -114,6 +105,25 @@ std::string missing_table(const std::vector<Problem>& problems) {
 
 }  // namespace
 
+std::vector<ModelParameter> parameters_of(const Inspected& inspected) {
+  const Graph& graph = graph_of_readers(inspected);
+  const ParameterNames names(graph);
+  std::vector<ModelParameter> parameters;
+  for (const ParameterSummary& summary : inspected.imported.summary.parameters) {
+    ModelParameter& parameter = parameters.emplace_back();
+    parameter.name = summary.name;
+    parameter.path = summary.path;
+    parameter.dtype = summary.type.dtype;
+    parameter.shape = summary.type.shape;
+    parameter.elements = summary.type.elements();
+    parameter.trains = summary.trainable;
+    parameter.is_buffer = summary.kind == StateKind::buffer;
+    parameter.reason = summary.reason;
+    add_readers(names, graph, parameter);
+  }
+  return parameters;
+}
+
 bool lacks_lengths_alone(const Inspected& inspected) {
   const std::vector<Problem>& problems = inspected.problems;
   return !problems.empty() && std::all_of(problems.begin(), problems.end(), [](const Problem& p) {
@@ -129,19 +139,16 @@ Json to_json(const Inspected& inspected) {
   json["missing_operators"] = json["export_notes"] = Json::array();
   for (const PortSummary& port : summary.inputs) json["inputs"].push_back(port_json(port));
   for (const PortSummary& port : summary.outputs) json["outputs"].push_back(port_json(port));
-  const Graph& graph = graph_of_readers(inspected);
-  const ParameterNames names(graph);
-  for (const ParameterSummary& p : summary.parameters) {
-    const Readers readers = readers_of(names, graph, p.name);
+  for (const ModelParameter& p : parameters_of(inspected)) {
     json["parameters"].push_back({{"name", p.name},
                                   {"path", p.path},
-                                  {"shape", p.type.shape},
-                                  {"dtype", name_of(p.type.dtype)},
-                                  {"trainable", p.trainable},
-                                  {"running_statistics", is_statistic(p)},
+                                  {"shape", p.shape},
+                                  {"dtype", name_of(p.dtype)},
+                                  {"trainable", p.trains},
+                                  {"running_statistics", p.is_buffer},
                                   {"reason", p.reason},
-                                  {"read_by", readers.operators},
-                                  {"further_names", readers.further_names}});
+                                  {"read_by", p.read_by},
+                                  {"further_names", p.further_names}});
   }
   json["operators"] = summary.operators;
   json["nodes"] = summary.nodes;

@@ -1,4 +1,4 @@
-// The result of `inspect` on a model, as JSON and as text.
+// A model that was imported for inspection, as JSON and as text.
 #pragma once
 
 #include <string>
@@ -10,8 +10,11 @@
 #include "importer/model_notices.h"
 #include "importer/training_info/training_info.h"
 #include "placement/counts.h"
+#include "tandem/model.h"
 
 namespace tandem::api {
+
+struct Engine;
 
 using Json = nlohmann::ordered_json;
 
@@ -28,6 +31,18 @@ struct Inspected {
   bool has_training_info = false;
   std::shared_ptr<const TrainingAlgorithm> algorithm;  // the training_info, where it could be read
 };
+
+/// Throws Error{usage} with each name that is no pass.
+void check_passes(const std::vector<std::string>& names);
+
+/// Throws Error{usage} where the file cannot be read as a model at all.
+Inspected open_for_inspection(const Engine& engine, const std::string& path,
+                              const ModelOptions& options);
+
+/// What the public library tells about the model.
+std::vector<ModelPort> ports_of(const std::vector<PortSummary>& ports);
+std::vector<ModelParameter> parameters_of(const Inspected& inspected);
+std::vector<Diagnostic> problems_of(const Inspected& inspected);
 
 /// Whether free lengths of the file are the only thing that is missing.
 bool lacks_lengths_alone(const Inspected& inspected);

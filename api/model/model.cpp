@@ -53,7 +53,8 @@ OnnxFile open_model_file(const RunConfig& config) {
   }
 }
 
-Model::Model(const Engine& engine, const RunConfig& config, OnnxFile file, ModelOptions options)
+ConfiguredModel::ConfiguredModel(const Engine& engine, const RunConfig& config, OnnxFile file,
+                                 ConfiguredModelOptions options)
     : engine_(engine),
       config_(config),
       file_(std::move(file)),
@@ -73,7 +74,7 @@ Model::Model(const Engine& engine, const RunConfig& config, OnnxFile file, Model
   };
 }
 
-void Model::refuse_buckets_that_do_not_fit() const {
+void ConfiguredModel::refuse_buckets_that_do_not_fit() const {
   if (!config_.data || config_.data->buckets.lengths.empty() || !has_training_info(file_)) return;
   Diagnostic d = at(config_.data->buckets.where, "data.buckets",
                     "a model with training_info has one length of sequences");
@@ -81,15 +82,18 @@ void Model::refuse_buckets_that_do_not_fit() const {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-const ImportResult& Model::imported(std::int64_t batch, bool training, std::int64_t length) {
+const ImportResult& ConfiguredModel::imported(std::int64_t batch, bool training,
+                                              std::int64_t length) {
   return import(batch, training, length).model;
 }
 
-std::shared_ptr<const TrainingAlgorithm> Model::algorithm(std::int64_t batch, bool training) {
+std::shared_ptr<const TrainingAlgorithm> ConfiguredModel::algorithm(std::int64_t batch,
+                                                                    bool training) {
   return import(batch, training).algorithm;
 }
 
-const TrainingImport& Model::import(std::int64_t batch, bool training, std::int64_t length) {
+const TrainingImport& ConfiguredModel::import(std::int64_t batch, bool training,
+                                              std::int64_t length) {
   const auto found = imported_.find({batch, training, length});
   if (found != imported_.end()) return found->second;
   ImportOptions options = import_options(batch, training, length);
@@ -113,7 +117,7 @@ const TrainingImport& Model::import(std::int64_t batch, bool training, std::int6
   return imported_.emplace(std::tuple{batch, training, length}, std::move(result)).first->second;
 }
 
-ImportResult Model::import_stage(std::int64_t batch, const StageValues& values) {
+ImportResult ConfiguredModel::import_stage(std::int64_t batch, const StageValues& values) {
   ImportOptions options = import_options(batch, false);
   options.stage = &values;
   tuning_.resize(file_, options);
@@ -123,13 +127,13 @@ ImportResult Model::import_stage(std::int64_t batch, const StageValues& values) 
   return result;
 }
 
-std::map<std::string, Shape> Model::resized() {
+std::map<std::string, Shape> ConfiguredModel::resized() {
   ImportOptions options = import_options(config_.micro_batch_size(), true);
   tuning_.resize(file_, options);
   return options.resized;
 }
 
-LoadingParts Model::loading_parts() {
+LoadingParts ConfiguredModel::loading_parts() {
   LoadingParts parts = api::loading_parts(micro_batch());
   parts.added = tuning_.added();
   return parts;
@@ -146,7 +150,8 @@ std::vector<std::pair<std::string, std::int64_t>> bound_dimensions(const RunConf
   return bound;
 }
 
-ImportOptions Model::import_options(std::int64_t batch, bool training, std::int64_t length) {
+ImportOptions ConfiguredModel::import_options(std::int64_t batch, bool training,
+                                              std::int64_t length) {
   if (!rows_) rows_ = rows_rules(config_, options_.rows);
   ImportOptions options;
   options.bind = bound_dimensions(config_, length);
@@ -158,7 +163,7 @@ ImportOptions Model::import_options(std::int64_t batch, bool training, std::int6
   return options;
 }
 
-std::vector<Diagnostic> Model::export_warnings() {
+std::vector<Diagnostic> ConfiguredModel::export_warnings() {
   const ParameterNames names(micro_batch().graph);
   const auto covers = [&](const std::string& at, const State& state) {
     return names.covers(Selector(at), state);
@@ -185,7 +190,7 @@ std::vector<Diagnostic> Model::export_warnings() {
   return warnings;
 }
 
-std::vector<Diagnostic> Model::warn_of_mixed_samples(const std::string& by) {
+std::vector<Diagnostic> ConfiguredModel::warn_of_mixed_samples(const std::string& by) {
   const Graph& graph = micro_batch().graph;
   const Graph* other = nullptr;
   try {
@@ -234,7 +239,7 @@ std::vector<Diagnostic> Model::warn_of_mixed_samples(const std::string& by) {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-OpenOptions Model::open_options() {
+OpenOptions ConfiguredModel::open_options() {
   OpenOptions options = api::open_options(config_, micro_batch().graph);
   options.on_message = options_.on_message;
   options.stop_requested = options_.stop_requested;
@@ -280,7 +285,7 @@ void ModelData::answer(const OpenQuestions& questions, PlacementFacts& facts) {
       micro_batch, model_->config(), evaluate, [&] { return counted(); }, facts.constraints);
 }
 
-PlacedModel::PlacedModel(std::shared_ptr<Model> model, RunPolicy policy,
+PlacedModel::PlacedModel(std::shared_ptr<ConfiguredModel> model, RunPolicy policy,
                          const PlacingArguments& arguments, ModelData* data,
                          std::vector<std::string> keep)
     : model_(std::move(model)), policy_(std::move(policy)), keep_(std::move(keep)) {
@@ -430,7 +435,9 @@ RunParts PlacedModel::run_parts() {
   parts.model = std::make_shared<ModelOfRun>(*this);
   parts.evaluate = model_->engine().evaluate;
   parts.options.lower = lower_options();
-  parts.options.accept = [this](const Plan& plan) { check_fit(plan, resolved_, devices()); };
+  parts.options.accept = [this](const tandem::Plan& plan) {
+    check_fit(plan, resolved_, devices());
+  };
   return parts;
 }
 

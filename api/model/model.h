@@ -25,7 +25,7 @@
 
 namespace tandem::api {
 
-struct ModelOptions {
+struct ConfiguredModelOptions {
   /// The run directory whose vocabularies say how many rows tables have; "": the data says it,
   /// which is prepared for that if it is not prepared yet.
   std::string run_dir = {};
@@ -42,14 +42,16 @@ struct ModelOptions {
 OnnxFile open_model_file(const RunConfig& config);
 
 /// An ONNX file with the graphs that are imported from it for micro-batches of a configuration.
-class Model {
+class ConfiguredModel {
  public:
   /// Throws Error{usage} where the file is not a model.
-  Model(const Engine& engine, const RunConfig& config, ModelOptions options = {})
-      : Model(engine, config, open_model_file(config), std::move(options)) {}
-  Model(const Engine& engine, const RunConfig& config, OnnxFile file, ModelOptions options = {});
-  Model(const Model&) = delete;
-  Model& operator=(const Model&) = delete;
+  ConfiguredModel(const Engine& engine, const RunConfig& config,
+                  ConfiguredModelOptions options = {})
+      : ConfiguredModel(engine, config, open_model_file(config), std::move(options)) {}
+  ConfiguredModel(const Engine& engine, const RunConfig& config, OnnxFile file,
+                  ConfiguredModelOptions options = {});
+  ConfiguredModel(const ConfiguredModel&) = delete;
+  ConfiguredModel& operator=(const ConfiguredModel&) = delete;
 
   const Engine& engine() const { return engine_; }
   const RunConfig& config() const { return config_; }
@@ -92,7 +94,7 @@ class Model {
   const Engine& engine_;
   RunConfig config_;
   OnnxFile file_;
-  ModelOptions options_;
+  ConfiguredModelOptions options_;
   std::optional<std::vector<RowsRule>> rows_;  // rules of [parameters] shape
   const TrainingImport& import(std::int64_t batch, bool training, std::int64_t length = 0);
   ImportOptions import_options(std::int64_t batch, bool training, std::int64_t length = 0);
@@ -123,9 +125,9 @@ OpenOptions open_options(const RunConfig& config, const Graph& micro_batch);
 /// cached.
 class ModelData {
  public:
-  explicit ModelData(std::shared_ptr<Model> model) : model_(std::move(model)) {}
+  explicit ModelData(std::shared_ptr<ConfiguredModel> model) : model_(std::move(model)) {}
 
-  ModelData(std::shared_ptr<Model> model, DataSets sets)  // data that is open already
+  ModelData(std::shared_ptr<ConfiguredModel> model, DataSets sets)  // data that is open already
       : model_(std::move(model)), sets_(std::move(sets)) {}
 
   /// Throws what `open_data` throws, each time.
@@ -137,7 +139,7 @@ class ModelData {
  private:
   std::shared_ptr<const DataSource> counted();
 
-  std::shared_ptr<Model> model_;
+  std::shared_ptr<ConfiguredModel> model_;
   std::optional<DataSets> sets_;
   std::exception_ptr error_;                                        // why opening failed
   std::optional<std::map<std::string, std::int64_t>> unique_rows_;  // by parameter
@@ -151,22 +153,23 @@ class PlacedModel {
   /// rules with need = "prefer" fall back. Throws Error{usage} with everything that is wrong in the
   /// policy. `data` null: questions to the data stay open. `keep`: values that become outputs of a
   /// graph that has them.
-  PlacedModel(std::shared_ptr<Model> model, RunPolicy policy, const PlacingArguments& arguments,
-              ModelData* data = nullptr, std::vector<std::string> keep = {});
+  PlacedModel(std::shared_ptr<ConfiguredModel> model, RunPolicy policy,
+              const PlacingArguments& arguments, ModelData* data = nullptr,
+              std::vector<std::string> keep = {});
   /// Uses the configuration's own policy and `arguments`.
   PlacedModel(const Engine& engine, const RunConfig& config, const PlacingArguments& arguments = {})
-      : PlacedModel(std::make_shared<Model>(engine, config), read_run_policy(config, arguments),
-                    arguments) {}
+      : PlacedModel(std::make_shared<ConfiguredModel>(engine, config),
+                    read_run_policy(config, arguments), arguments) {}
 
   PlacedModel(const PlacedModel&) = delete;
   PlacedModel& operator=(const PlacedModel&) = delete;
 
-  Model& model() const { return *model_; }
+  ConfiguredModel& model() const { return *model_; }
   const RunPolicy& policy() const { return policy_; }
   const ResolvedPolicy& resolved() const { return resolved_; }
   const std::vector<Device*>& devices() const { return devices_.all; }
   /// The graph after the forward passes; values that the loss names are outputs. Made once; the
-  /// reference stays valid. `length` as for Model::imported.
+  /// reference stays valid. `length` as for ConfiguredModel::imported.
   const Graph& forward(std::int64_t batch, bool training, std::int64_t length = 0);
   /// The placement of a graph that was derived from the imported one.
   Placement place(const Graph& graph) const { return derive_placement(graph, resolved_); }
@@ -185,7 +188,7 @@ class PlacedModel {
   Graph with_training(const Graph& forward) const;
   Graph with_caches(Graph forward) const;
 
-  std::shared_ptr<Model> model_;
+  std::shared_ptr<ConfiguredModel> model_;
   RunPolicy policy_;
   std::vector<std::string> keep_;
   ResolvedPolicy resolved_;

@@ -55,7 +55,7 @@ void add_model_rules(const RunConfig& config, ImportOptions& options) {
   for (const TrainRule& rule : config.parameters.train) options.trained_buffers.push_back(rule.at);
 }
 
-void Model::refuse_rules_without_operators(const ImportResult& imported) const {
+void ConfiguredModel::refuse_rules_without_operators(const ImportResult& imported) const {
   std::vector<Diagnostic> problems;
   // The model is trained already, and its training has checked this.
   if (options_.in_stages) return;
@@ -82,7 +82,7 @@ void Model::refuse_rules_without_operators(const ImportResult& imported) const {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
-bool Model::is_frozen(const State& state) {
+bool ConfiguredModel::is_frozen(const State& state) {
   if (state.kind != StateKind::parameter) return false;
   const ParameterNames names(micro_batch().graph);
   return !state.trainable || FreezeRules(config_.parameters, names).always_freezes(state);
@@ -90,7 +90,7 @@ bool Model::is_frozen(const State& state) {
 
 // Warns of moving statistics in layers whose own parameters are frozen: freezing a part of a
 // network seldom means that its statistics should follow the new data.
-void Model::add_moving_statistics(std::vector<ModelNotice>& notices) {
+void ConfiguredModel::add_moving_statistics(std::vector<ModelNotice>& notices) {
   const ImportResult& model = micro_batch();
   std::vector<std::string> paths;
   bool file_keeps = true;  // those layers are in inference form in the file
@@ -131,7 +131,7 @@ void Model::add_moving_statistics(std::vector<ModelNotice>& notices) {
   notices.push_back(std::move(notice));
 }
 
-std::vector<ModelNotice> Model::notices() {
+std::vector<ModelNotice> ConfiguredModel::notices() {
   if (has_training_info(file_)) return {};
   const ImportResult& model = micro_batch();
   std::vector<ModelNotice> notices = model_notices(model, [&](const ParameterSummary& p) {

@@ -44,7 +44,7 @@ std::string comment(const std::string& text) {
 
 // A stand-in has the lowest priority, except for its `use`, which applies unless the device needs
 // no hardware.
-void add_stand_ins(const std::vector<DeviceBinding>& stand_ins, Policy& policy,
+void add_stand_ins(const std::vector<DeviceBinding>& stand_ins, tandem::Policy& policy,
                    std::vector<DeviceBinding>& bindings) {
   for (const DeviceBinding& stand_in : stand_ins) {
     std::string use;

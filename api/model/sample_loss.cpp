@@ -18,7 +18,7 @@ Graph with_sample_loss(const Engine& engine, const Graph& forward) {
     throw Error(ErrorKind::usage,
                 Diagnostic{.message = "the model has no floating-point output to differentiate"});
   }
-  g.set_scope({"loss.total", Phase::forward, {}});
+  g.set_scope({"loss.total", tandem::Phase::forward, {}});
   if (graph.type(loss).elements() != 1) {
     Ints axes;
     for (std::size_t i = 0; i < graph.type(loss).rank(); ++i)

@@ -33,7 +33,7 @@ std::vector<std::int64_t> sizes_to_try(const RunConfig& config, std::int64_t sam
 DataSets data_for_plans(const RunConfig& config) {
   if (!config.data) return {};
   const Engine engine(config.threads);
-  return ModelData(std::make_shared<Model>(engine, config)).sets();
+  return ModelData(std::make_shared<ConfiguredModel>(engine, config)).sets();
 }
 
 bool plan_fits(const RunConfig& config, std::int64_t size, const PolicyOptions& options,

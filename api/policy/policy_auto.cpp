@@ -30,10 +30,15 @@ DeviceProfiles profiles_of(PolicyCase& of, AutoCase& candidates,
   return profiles;
 }
 
-}  // namespace
+struct Search {
+  FoundPlacement found;
+  std::string source, to;     // the policy's file, and that to write
+  std::string before, after;  // its text
+  bool exists = false;        // `source`
+  bool is_kept = false;       // the list `auto` stays as it was
+};
 
-Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automatic) {
-  const Budgets budgets = read_budgets(automatic.budgets);
+PlacingArguments placing_of(const PolicyOptions& options, const Budgets& budgets) {
   PlacingArguments placing{options.place, options.devices};
   placing.text = "policy = 1\n";
   for (const auto& [name, bytes] : budgets) {
@@ -43,19 +48,41 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
     limit.where.file = "--budget";
     if (name != "cpu") placing.stand_ins.push_back(std::move(limit));
   }
-  PolicyCase of(options, std::move(placing));
-  const std::string& source = of.config().policy;
-  const std::string to = automatic.to.empty() ? source : automatic.to;
-  if (to.empty()) {
+  return placing;
+}
+
+AutoWatch watch_of(const PolicyAutoOptions& automatic) {
+  AutoWatch watch;
+  watch.stop_requested = [&] { return automatic.stop.stop_requested(); };
+  if (automatic.on_progress) {
+    watch.on_progress = [&](int plans, int most, const std::optional<AutoScore>& best) {
+      const bool fits = best && best->overflow <= 0;
+      automatic.on_progress(plans, most, fits ? best->seconds * 1e3 : -1);
+    };
+  }
+  return watch;
+}
+
+/// `needs_file`: the result is written.
+Search search(const PolicyOptions& options, const PolicyAutoOptions& automatic, bool needs_file) {
+  const Budgets budgets = read_budgets(automatic.budgets);
+  PolicyCase of(options, placing_of(options, budgets));
+  Search result;
+  if (!options.made) result.source = of.config().policy;
+  result.to = automatic.to.empty() ? result.source : automatic.to;
+  if (result.to.empty() && needs_file) {
     throw Error(
         ErrorKind::usage,
         Diagnostic{
             .message = "policy auto: which file?",
             .expected = "a policy file as argument, policy = in the configuration, or --to FILE"});
   }
-  const bool exists = !source.empty() && path_exists(source);
-  const std::string text = exists ? read_policy_text(source) : new_policy(options.devices);
-  const std::string bare = replace_auto(text, to, {});
+  if (result.to.empty()) result.to = options.made ? options.made->name() : "policy.toml";
+  result.exists = !result.source.empty() && path_exists(result.source);
+  const std::string& text = result.before = options.made    ? options.made->text()
+                                            : result.exists ? read_policy_text(result.source)
+                                                            : new_policy(options.devices);
+  const std::string bare = replace_auto(text, result.to, {});
 
   DeviceProfiles profiles = of.profiles();
   std::vector<std::string> known =
@@ -67,7 +94,7 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   const PolicyRules& rules = of.policy().policy.rules;  // those of the list come first
   const bool has_auto = !rules.empty() && rules[0].layer == Layer::automatic;
   // Without a list that is about to be replaced, the file has to be right as it is.
-  if (exists && !has_auto) of.resolved();
+  if ((result.exists || options.made) && !has_auto) of.resolved();
   AutoCase candidates(of, devices, budgets, automatic.most_plans);
   candidates.check_devices();
   std::string times = options.profile.empty() ? "assumed times"
@@ -85,27 +112,33 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   if (!automatic.save_profile.empty())
     write_output(automatic.save_profile, device_profiles_json(profiles), "--save-profile",
                  "tandem_device_profile");
-  AutoWatch watch;
-  watch.stop_requested = [&] { return automatic.stop.stop_requested(); };
-  if (automatic.on_progress) {
-    watch.on_progress = [&](int plans, int most, const std::optional<AutoScore>& best) {
-      const bool fits = best && best->overflow <= 0;
-      automatic.on_progress(plans, most, fits ? best->seconds * 1e3 : -1);
-    };
-  }
-  FoundPlacement found = find_placement(candidates, options.ranks, watch);
-  found.times = times;
-  const bool kept = (!found.pinned_by.empty() && found.before) || found.is_old_better();
-  const std::string after = kept ? text : replace_auto(bare, to, found.lines);
+  result.found = find_placement(candidates, options.ranks, watch_of(automatic));
+  result.found.times = times;
+  const FoundPlacement& found = result.found;
+  result.is_kept = (!found.pinned_by.empty() && found.before) || found.is_old_better();
+  result.after = result.is_kept ? text : replace_auto(bare, result.to, found.lines);
+  return result;
+}
+
+}  // namespace
+
+inline namespace v1 {
+
+Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automatic) {
+  Search result = search(options, automatic, true);
+  const std::string& to = result.to;
   std::error_code none;
   const bool changed =
-      !std::filesystem::is_regular_file(to, none) || read_file(to, most_bytes) != after;
-  const bool in_place = exists && path_exists(to) && std::filesystem::equivalent(source, to, none);
-  if (changed) write_output(to, after, in_place ? to : "--to", in_place ? "policy" : "");
+      !std::filesystem::is_regular_file(to, none) || read_file(to, most_bytes) != result.after;
+  const bool in_place =
+      result.exists && path_exists(to) && std::filesystem::equivalent(result.source, to, none);
+  if (changed) write_output(to, result.after, in_place ? to : "--to", in_place ? "policy" : "");
   const std::string shown =
       std::filesystem::path(to).lexically_proximate(current_folder()).string();
   const std::string name = shown.starts_with("..") ? to : shown;
-  if (changed && in_place && !kept) found.lost_comments = comments_in_auto(text, source);
+  FoundPlacement& found = result.found;
+  if (changed && in_place && !result.is_kept)
+    found.lost_comments = comments_in_auto(result.before, result.source);
   Report report{found_text(found, name, changed), found_json(found, name, changed)};
   for (const int line : found.lost_comments) {
     report.warnings.push_back(
@@ -116,4 +149,10 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   return report;
 }
 
+Policy find_policy(const PolicyOptions& options, const PolicyAutoOptions& automatic) {
+  const Search result = search(options, automatic, false);
+  return Policy::parse(result.after, result.to);
+}
+
+}  // namespace v1
 }  // namespace tandem::api

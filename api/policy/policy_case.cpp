@@ -133,6 +133,15 @@ PolicyCase::PolicyCase(RunConfig config, const PolicyOptions& options, PlacingAr
                            .expected = "--ranks N, with more than one",
                            .got = "one process"});
   }
+  if (options.made) {
+    if (!options.policy.empty()) {
+      throw Error(ErrorKind::usage, Diagnostic{.message = "there are two policies",
+                                               .expected = "a file, or a policy that is none",
+                                               .got = "both (" + options.policy + ")"});
+    }
+    config_.policy = options.made->name();
+    if (!placing.text) placing.text = options.made->text();
+  }
   if (reads.policy) {
     placing_ = std::move(placing);
     std::vector<DeviceBinding> of_profile;  // the first ones have the highest priority
@@ -144,7 +153,7 @@ PolicyCase::PolicyCase(RunConfig config, const PolicyOptions& options, PlacingAr
   }
   policy_ = read_run_policy(config_, placing_);
   engine_ = std::make_unique<Engine>(policy_.threads);
-  model_ = std::make_shared<Model>(*engine_, config_);
+  model_ = std::make_shared<ConfiguredModel>(*engine_, config_);
   if (reads.sets != nullptr)
     data_.emplace(model_, *reads.sets);
   else

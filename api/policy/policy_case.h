@@ -89,7 +89,7 @@ class PolicyCase final : public TriedModel {
   DataSets no_data_;
   RunPolicy policy_;
   std::unique_ptr<Engine> engine_;
-  std::shared_ptr<Model> model_;
+  std::shared_ptr<ConfiguredModel> model_;
   std::optional<ModelData> data_;
   std::unique_ptr<PlacedModel> placed_;
 };
@@ -106,7 +106,8 @@ DeviceProfile cache_profile_of(const Device& device, const ResolvedDevice& resol
                                const DeviceProfiles& stored = {});
 
 /// `policy check` and `policy explain` of a case that is open.
-Report policy_check(PolicyCase& of);
-Report policy_explain(PolicyCase& of, const std::string& name, const std::string& phase);
+PolicyCheck policy_check(PolicyCase& of);
+Explanation policy_explain(PolicyCase& of, const std::string& name,
+                           std::optional<Phase> phase = std::nullopt);
 
 }  // namespace tandem::api

@@ -9,6 +9,7 @@
 #include "placement/report/explain.h"
 #include "placement/report/json.h"
 #include "placement/report/plan.h"
+#include "placement/report/rule_data.h"
 
 namespace tandem::api {
 namespace {
@@ -26,6 +27,21 @@ NameOrder order_of(const std::string& sort) {
 }
 
 }  // namespace
+
+PolicyCheck policy_check(PolicyCase& of) { return check_data(of.policy().policy, of.resolved()); }
+
+Explanation policy_explain(PolicyCase& of, const std::string& name, std::optional<Phase> phase) {
+  const ResolvedPolicy& resolved = of.resolved();
+  const PolicyItems items(of.graph(), of.imported().raw_names, added_parts(resolved));
+  Explained explained = explain(resolved, items, of.graph(), name);
+  const PlannedStep step = of.plan(PlannedPrograms::step);
+  add_nodes(resolved, step.micro_batches.back().program.lowered, phase ? phase_name(*phase) : "",
+            explained);
+  add_costs(step, explained);
+  return explanation_of(of.policy().policy, resolved, explained);
+}
+
+inline namespace v1 {
 
 Report policy_names(const PolicyOptions& options, const std::string& at, const std::string& sort) {
   NameOptions wanted;
@@ -60,44 +76,31 @@ Report policy_names(const PolicyOptions& options, const std::string& at, const s
 
 std::vector<std::string> known_accelerators() { return data_sheet_names(); }
 
-Report policy_check(const PolicyOptions& options) {
+PolicyCheck policy_check(const PolicyOptions& options) {
   PolicyCase of(options, {.data = false});  // the result does not depend on how tables are sent
   return policy_check(of);
 }
 
-Report policy_check(PolicyCase& of) {
-  const ResolvedPolicy& resolved = of.resolved();
-  const Policy& policy = of.policy().policy;
-  return {check_text(policy, resolved), check_json(policy, resolved)};
+std::optional<Phase> phase_of(std::string_view name) {
+  if (name.empty()) return std::nullopt;
+  for (const Phase phase : {Phase::forward, Phase::backward, Phase::update}) {
+    if (name == phase_name(phase)) return phase;
+  }
+  throw Error(ErrorKind::usage, Diagnostic{.message = "there is no such phase",
+                                           .expected = "forward, backward or update",
+                                           .got = std::string(name)});
 }
 
-Report policy_explain(const PolicyOptions& options, const std::string& name,
-                      const std::string& phase) {
-  if (!phase.empty() && phase != "forward" && phase != "backward" && phase != "update") {
-    throw Error(ErrorKind::usage, Diagnostic{.message = "there is no such phase",
-                                             .expected = "forward, backward or update",
-                                             .got = phase});
-  }
+Explanation policy_explain(const PolicyOptions& options, const std::string& name,
+                           std::optional<Phase> phase) {
   PolicyCase of(options);
   return policy_explain(of, name, phase);
 }
 
-Report policy_explain(PolicyCase& of, const std::string& name, const std::string& phase) {
-  const ResolvedPolicy& resolved = of.resolved();
-  const Policy& policy = of.policy().policy;
-  const PolicyItems items(of.graph(), of.imported().raw_names, added_parts(resolved));
-  Explained explained = explain(resolved, items, of.graph(), name);
-  const PlannedStep step = of.plan(PlannedPrograms::step);
-  add_nodes(resolved, step.micro_batches.back().program.lowered, phase, explained);
-  add_costs(step, explained);
-  return {explain_text(policy, resolved, explained), explain_json(policy, resolved, explained)};
-}
-
-PolicyPlan policy_plan(const PolicyOptions& options) {
+Plan policy_plan(const PolicyOptions& options) {
   PolicyCase of(options);
   const PlannedStep step = of.plan();
   const ResolvedPolicy& resolved = of.resolved();
-  const Policy& policy = of.policy().policy;
   std::vector<Remedy> remedies;
   if (!step.fits()) {
     remedies = find_remedies(resolved, tried_plan(resolved, step), [&](const PolicyRule& rule) {
@@ -106,9 +109,7 @@ PolicyPlan policy_plan(const PolicyOptions& options) {
       return tried;
     });
   }
-  return {
-      {plan_text(policy, resolved, step, remedies), plan_json(policy, resolved, step, remedies)},
-      step.fits()};
+  return plan_data(of.policy().policy, resolved, step, remedies);
 }
 
 PolicyDiff policy_diff(const PolicyOptions& options, const std::string& a, const std::string& b) {
@@ -118,9 +119,10 @@ PolicyDiff policy_diff(const PolicyOptions& options, const std::string& a, const
   PolicyCase first(of_a), second(of_b);
   first.resolved(),
       second.resolved();  // reports errors in either policy before planning
-  const PlannedStep x = first.plan(), y = second.plan();
-  PolicyDifference found = difference({first.resolved(), x}, {second.resolved(), y});
-  return {{std::move(found.text), std::move(found.json)}, found.differs};
+  const Plan x = plan_data(first.policy().policy, first.resolved(), first.plan());
+  const Plan y = plan_data(second.policy().policy, second.resolved(), second.plan());
+  return difference({first.resolved(), x}, {second.resolved(), y});
 }
 
+}  // namespace v1
 }  // namespace tandem::api

@@ -81,6 +81,8 @@ std::string text_before(const std::string& path) {
 
 }  // namespace
 
+inline namespace v1 {
+
 Report policy_edit(const std::string& path, const PolicyChange& change,
                    const PolicyOptions& model) {
   if (change.set.empty() && change.clear.empty() && !change.remove) {
@@ -120,4 +122,5 @@ Report policy_edit(const std::string& path, const PolicyChange& change,
   return report;
 }
 
+}  // namespace v1
 }  // namespace tandem::api

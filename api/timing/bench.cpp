@@ -129,7 +129,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   placing.check_order = options.check_order;
   RunPolicy policy = read_run_policy(config, placing);
   Engine engine(policy.threads);
-  const auto model = std::make_shared<Model>(engine, config);
+  const auto model = std::make_shared<ConfiguredModel>(engine, config);
   ModelData model_data(model);
   PlacedModel placed(model, std::move(policy), placing, &model_data);
   DataSets data = model_data.sets();

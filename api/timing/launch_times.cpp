@@ -15,7 +15,7 @@ class PredictedRuns {
   PredictedRuns(const TracedProgram& program, const std::vector<DeviceProfile>& profiles,
                 std::size_t runs)
       : program_(program) {
-    const Plan& plan = program.program->plan();
+    const tandem::Plan& plan = program.program->plan();
     spans_ = simulate_from_rest(plan, program.program->lowered(), profiles, static_cast<int>(runs));
     in_run_ = spans_.size() / runs;
     for (const Queue& queue : plan.queues) {

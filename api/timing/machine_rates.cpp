@@ -38,7 +38,7 @@ State filled_state(const std::string& name, Shape shape) {
 double gemm_gflops(const Engine& engine) {
   constexpr std::int64_t n = 1024;
   GraphBuilder g(engine.operators);
-  g.set_scope({"doctor.matmul", Phase::forward, {}});
+  g.set_scope({"doctor.matmul", tandem::Phase::forward, {}});
   const ValueId a = g.state(filled_state("a", {n, n})), b = g.state(filled_state("b", {n, n}));
   g.output("y", g.matmul(a, b));
   return 2.0 * n * n * n / best_seconds(engine, g.finish()) / 1e9;
@@ -47,7 +47,7 @@ double gemm_gflops(const Engine& engine) {
 double bandwidth_gb_s(const Engine& engine) {
   constexpr std::int64_t n = std::int64_t{32} << 20;
   GraphBuilder g(engine.operators);
-  g.set_scope({"doctor.sgd", Phase::update, {}});
+  g.set_scope({"doctor.sgd", tandem::Phase::update, {}});
   const ValueId w = g.state(filled_state("w", {n})), dw = g.state(filled_state("dw", {n}));
   const std::vector<ValueId> made = g.node("SgdUpdate", {w,
                                                          dw,

@@ -35,7 +35,7 @@ class FollowingRuns {
   explicit FollowingRuns(const TracedProgram& program) : program_(program) {}
 
   void add(const std::optional<LaunchTime>* times) {
-    const Plan& plan = program_.program->plan();
+    const tandem::Plan& plan = program_.program->plan();
     std::vector<BufferUse> uses(plan.buffers.size());
     for (std::size_t i = 0; i < program_.launches.size(); ++i) {
       if (!times[i]) continue;
@@ -58,7 +58,7 @@ class FollowingRuns {
   void write(Json& events) {
     if (start_ == std::numeric_limits<double>::infinity()) return;
     std::sort(changes_.begin(), changes_.end());
-    const Plan& plan = program_.program->plan();
+    const tandem::Plan& plan = program_.program->plan();
     for (std::size_t d = 0; d < plan.memory.size(); ++d) {
       if (plan.memory[d].peak > 0) write(d, events);
     }
@@ -71,7 +71,7 @@ class FollowingRuns {
   };
 
   std::vector<Point> points_of(std::size_t device) const {
-    const Plan& plan = program_.program->plan();
+    const tandem::Plan& plan = program_.program->plan();
     std::vector<Point> points(1);
     points[0].at = start_;
     for (const Buffer& buffer : plan.buffers) {  // filled ahead, so always in use

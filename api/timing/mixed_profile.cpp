@@ -22,14 +22,14 @@ bool works(const Queue& queue) {
   return queue.role != Queue::Role::feed && queue.role != Queue::Role::read;
 }
 
-StepSeconds zeros(const Plan& plan) {
+StepSeconds zeros(const tandem::Plan& plan) {
   StepSeconds seconds;
   for (const Queue& queue : plan.queues) seconds.emplace_back(queue.instructions.size(), 0.0);
   return seconds;
 }
 
 /// By event: the instruction before its record.
-std::vector<Launch> recorded_by(const Plan& plan) {
+std::vector<Launch> recorded_by(const tandem::Plan& plan) {
   std::vector<Launch> result(plan.events);
   for (std::size_t q = 0; q < plan.queues.size(); ++q) {
     Launch last{static_cast<int>(q), -1};
@@ -47,7 +47,7 @@ std::vector<Launch> recorded_by(const Plan& plan) {
 StepSeconds measured_seconds(const TracedSteps& traced, std::size_t number,
                              const std::vector<TraceSpan>& trace) {
   const TracedProgram& program = traced.programs()[number];
-  const Plan& plan = program.program->plan();
+  const tandem::Plan& plan = program.program->plan();
   const std::vector<Launch> recorders = recorded_by(plan);
   StepSeconds seconds = zeros(plan);
   std::vector<std::vector<std::size_t>> place;  // index of each instruction's span within its run
@@ -98,7 +98,7 @@ StepSeconds measured_seconds(const TracedSteps& traced, std::size_t number,
 /// For one program: the simulated seconds of all its runs in a step.
 StepSeconds simulated_seconds(const TracedProgram& program,
                               const std::vector<DeviceProfile>& profiles) {
-  const Plan& plan = program.program->plan();
+  const tandem::Plan& plan = program.program->plan();
   const Simulation simulation = simulate(plan, program.program->lowered(), profiles);
   StepSeconds seconds = zeros(plan);
   for (const SimulatedSpan& span : simulation.spans)
@@ -109,7 +109,8 @@ StepSeconds simulated_seconds(const TracedProgram& program,
 }
 
 /// Adds the seconds to the queue times of the same name.
-void add_queue_times(const Plan& plan, const StepSeconds& seconds, std::vector<QueueTime>& times) {
+void add_queue_times(const tandem::Plan& plan, const StepSeconds& seconds,
+                     std::vector<QueueTime>& times) {
   for (std::size_t q = 0; q < plan.queues.size(); ++q) {
     if (!works(plan.queues[q])) continue;
     const std::string& name = plan.queues[q].name;
@@ -124,7 +125,7 @@ void add_queue_times(const Plan& plan, const StepSeconds& seconds, std::vector<Q
 }
 
 /// By node of the copy.
-std::map<std::int32_t, CopyTime> copy_times(const Plan& plan, const StepSeconds& seconds) {
+std::map<std::int32_t, CopyTime> copy_times(const tandem::Plan& plan, const StepSeconds& seconds) {
   const std::vector<Launch> recorders = recorded_by(plan);
   StepSeconds waited = zeros(plan);  // by copy: seconds that all computing queues waited for it
   for (std::size_t q = 0; q < plan.queues.size(); ++q) {
@@ -167,7 +168,7 @@ std::vector<std::vector<double>> traced_node_seconds(const TracedSteps& traced,
   if (trace.size() != traced.spans()) return seconds;
   for (const TracedRun& run : traced.runs()) {
     const TracedProgram& program = traced.programs()[run.program];
-    const Plan& plan = program.program->plan();
+    const tandem::Plan& plan = program.program->plan();
     for (std::size_t i = 0; i < program.launches.size(); ++i) {
       const Launch& launch = program.launches[i];
       const NodeId node = plan.queues[launch.queue].instructions[launch.index].node;
@@ -206,7 +207,7 @@ MixedProfile profile_mixed(const TracedSteps& traced, const OrderChecker& monito
   }
   for (std::size_t number = 0; number < traced.programs().size(); ++number) {
     const TracedProgram& program = traced.programs()[number];
-    const Plan& plan = program.program->plan();
+    const tandem::Plan& plan = program.program->plan();
     const StepSeconds measured = measured_seconds(traced, number, trace);
     const StepSeconds predicted = simulated_seconds(program, profiles);
     add_queue_times(plan, measured, profile.queues);

@@ -8,7 +8,7 @@
 namespace tandem::api {
 
 std::vector<Launch> spanned_launches(const Program& program) {
-  const Plan& plan = program.plan();
+  const tandem::Plan& plan = program.plan();
   std::vector<Launch> result;
   for (const Launch& launch : plan.launches) {
     const Instruction& instruction = plan.queues[launch.queue].instructions[launch.index];

@@ -76,7 +76,7 @@ Json lane_events(const TracedSteps& traced, const OrderChecker& monitor,
 
 /// Paths of values that begin or end at a copy, in the steady state.
 std::vector<Arrow> arrows_of(const Program& program) {
-  const Plan& plan = program.plan();
+  const tandem::Plan& plan = program.plan();
   const std::vector<Launch> launches = spanned_launches(program);
   const auto at = [&](std::size_t i) -> const Instruction& {
     return plan.queues[launches[i].queue].instructions[launches[i].index];

@@ -18,7 +18,7 @@ constexpr double cached_bytes = 64e6;
 
 bool is_host_update(const OperatorTime& time) {
   const Node& node = time.operation();
-  return time.on_host() && node.phase == Phase::update && !aliases_of(node).empty() &&
+  return time.on_host() && node.phase == tandem::Phase::update && !aliases_of(node).empty() &&
          node.op->name != "Accumulate";
 }
 
@@ -108,7 +108,7 @@ std::string operators_text(const std::vector<OperatorTime>& operators, std::size
     text += fmt::format("  {:9.3f} ms {:7.1f} GF/s {:6.1f} GB/s  {:<22} {:<28} {} {}\n", time.ms,
                         time.ms > 0 ? time.cost().flops / time.ms / 1e6 : 0, time.gb_s(),
                         node.op->name, time.kernel().name, node.path,
-                        node.phase == Phase::backward ? "(backward)" : "");
+                        node.phase == tandem::Phase::backward ? "(backward)" : "");
   }
   return text;
 }

@@ -27,7 +27,8 @@ const char* category_of(const Instruction& instruction) {
 
 /// The name that devices get when the instruction is launched; for kernels, followed by the
 /// operator.
-std::string slice_name(const Lowered& lowered, const Plan& plan, const Instruction& instruction) {
+std::string slice_name(const Lowered& lowered, const tandem::Plan& plan,
+                       const Instruction& instruction) {
   if (!instruction.node) return plan.buffers[instruction.buffer].name;
   const Node& node = lowered.graph.node(instruction.node);
   if (instruction.kind == Instruction::Kind::run) return node.path + " " + node.op->name;
@@ -50,8 +51,8 @@ Json track_event(int process, int track, const std::string& name) {
           {"args", {{"name", name}}}};
 }
 
-Json slice_event(int process, const Lowered& lowered, const Plan& plan, const Launch& launch,
-                 const LaunchTime& time) {
+Json slice_event(int process, const Lowered& lowered, const tandem::Plan& plan,
+                 const Launch& launch, const LaunchTime& time) {
   const Queue& queue = plan.queues[launch.queue];
   const Instruction& instruction = queue.instructions[launch.index];
   Json event{{"name", slice_name(lowered, plan, instruction)},
@@ -79,7 +80,7 @@ Json trace_slices(const TracedSteps& traced, const LaunchTimes& times, int proce
   std::set<int> named;
   for (const TracedRun& run : traced.runs()) {
     const TracedProgram& program = traced.programs()[run.program];
-    const Plan& plan = program.program->plan();
+    const tandem::Plan& plan = program.program->plan();
     for (std::size_t i = 0; i < program.launches.size(); ++i) {
       const std::optional<LaunchTime>& time = times[run.begin + i];
       if (!time) continue;

@@ -20,7 +20,7 @@ int track_of(const Queue& queue);
 nlohmann::ordered_json track_event(int process, int track, const std::string& name);
 
 /// The slice of one instruction while it runs.
-nlohmann::ordered_json slice_event(int process, const Lowered& lowered, const Plan& plan,
+nlohmann::ordered_json slice_event(int process, const Lowered& lowered, const tandem::Plan& plan,
                                    const Launch& launch, const LaunchTime& time);
 
 /// Names of tracks, and a slice for each time that is known.

@@ -82,7 +82,7 @@ Session::Impl::Impl(RunConfig c)
     : config(std::move(c)),
       policy(read_run_policy(config, {})),
       engine(policy.threads),
-      model(std::make_shared<Model>(engine, config), policy, {}),
+      model(std::make_shared<ConfiguredModel>(engine, config), policy, {}),
       parts(model.run_parts()),
       length(length_of(config)),
       schedules(config.optimizer, length),
@@ -407,7 +407,7 @@ void Session::save(const std::string& path) const {
   for (const State& state : my.forward().states) {
     if (!my.states.has(state.name)) content.model.push_back({state.name, my.read(state)});
   }
-  Model& model = my.model.model();
+  ConfiguredModel& model = my.model.model();
   content.aliases = model.micro_batch().aliases;
   merge_adapters(content, model.adapted());
   ExportedModel exported;

@@ -56,7 +56,7 @@ struct Trainer::Impl {
   PlacingArguments placing;
   RunPolicy policy;
   Engine engine;
-  std::shared_ptr<Model> model;
+  std::shared_ptr<ConfiguredModel> model;
   ModelData data;
   PlacedModel placed;
   std::unique_ptr<StepTrace> trace;           // null unless asked for
@@ -75,7 +75,7 @@ struct Trainer::Impl {
   std::string threads_note() const;
   /// Throws where the constructor was asked to stop; a run saves first.
   void check_stop() const;
-  ModelOptions model_options();
+  ConfiguredModelOptions model_options();
 
   Rendezvous& rendezvous() const { return *ranks->rendezvous(); }
   int rank() const { return ranks->rank(); }
@@ -96,12 +96,12 @@ struct Trainer::Impl {
         placing{.place = options.place, .devices = options.devices, .ranks = ranks},
         policy(read_run_policy(config, placing)),
         engine(policy.threads),
-        model(std::make_shared<Model>(engine, config, model_options())),
+        model(std::make_shared<ConfiguredModel>(engine, config, model_options())),
         data(model),
         placed(model, policy, placing, &data) {}
 };
 
-ModelOptions Trainer::Impl::model_options() {
+ConfiguredModelOptions Trainer::Impl::model_options() {
   check_stop();
   return {.run_dir = resume_from, .on_message = options.on_message, .stop_requested = [this] {
             return stops();

@@ -24,7 +24,7 @@ std::unique_ptr<WeightsFile> weights_of_run(const std::string& path) {
   use_weights(found.content, chosen, found.path);
   if (!config.parameters.lora.empty()) {  // merges adapters, as an export does
     const Engine engine(config.threads);
-    Model model(engine, config, ModelOptions{.run_dir = found.run_dir});
+    ConfiguredModel model(engine, config, ConfiguredModelOptions{.run_dir = found.run_dir});
     add_frozen_weights(found.content, model, found.path);
     merge_adapters(found.content, model.adapted());
   }

@@ -74,7 +74,7 @@ struct StagedModel::Stage {
   std::uint64_t ticket = 0;
 };
 
-StagedModel::StagedModel(Model& model, PlacedModel& placed, const RunParts& parts,
+StagedModel::StagedModel(ConfiguredModel& model, PlacedModel& placed, const RunParts& parts,
                          StateStore& states, std::shared_ptr<Arenas> arenas,
                          std::function<void(Graph&)> start)
     : model_(model),

@@ -18,8 +18,9 @@ class StagedModel final : public StagedForward {
  public:
   /// `start` gives the states of a graph their trained values. All arguments must outlive this
   /// object.
-  StagedModel(Model& model, PlacedModel& placed, const RunParts& parts, StateStore& states,
-              std::shared_ptr<Arenas> arenas, std::function<void(Graph&)> start);
+  StagedModel(ConfiguredModel& model, PlacedModel& placed, const RunParts& parts,
+              StateStore& states, std::shared_ptr<Arenas> arenas,
+              std::function<void(Graph&)> start);
   ~StagedModel() override;
 
   StagedGraph graph_for(std::int64_t samples, const BatchTensors& batch) override;
@@ -32,7 +33,7 @@ class StagedModel final : public StagedForward {
   /// Runs a stage and adds what it has computed to `values`.
   void advance(Stage& stage, const BatchTensors& batch, StageValues& values);
 
-  Model& model_;
+  ConfiguredModel& model_;
   PlacedModel& placed_;
   const RunParts& parts_;
   StateStore& states_;

@@ -216,7 +216,7 @@ TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& value
   if (run_.placing.ranks->ranks() > 1) parts_.shards = shardings_of(placed_.resolved());
 }
 
-std::shared_ptr<Model> TrainedModel::open_model() {
+std::shared_ptr<ConfiguredModel> TrainedModel::open_model() {
   OnnxFile file =
       run_.exported() ? OnnxFile::open(run_.config.model.file) : open_model_file(run_.config);
   if (!run_.exported()) {
@@ -228,8 +228,8 @@ std::shared_ptr<Model> TrainedModel::open_model() {
     const auto same = std::find(rules.rbegin(), rules.rend(), rule);
     return trained_vocabulary_rows(run_.config, run_.vocabulary_stem, run_.content.model, *same);
   };
-  return std::make_shared<Model>(engine_, run_.config, std::move(file),
-                                 ModelOptions{.rows = rows, .in_stages = true});
+  return std::make_shared<ConfiguredModel>(engine_, run_.config, std::move(file),
+                                           ConfiguredModelOptions{.rows = rows, .in_stages = true});
 }
 
 RunPolicy TrainedModel::policy_in_use() {

@@ -98,7 +98,7 @@ class TrainedModel {
   std::vector<Diagnostic> not_finite() const;
 
  private:
-  std::shared_ptr<Model> open_model();
+  std::shared_ptr<ConfiguredModel> open_model();
   /// The policy; a model in stages runs without it.
   RunPolicy policy_in_use();
   void start_states(Graph& graph) const;
@@ -106,7 +106,7 @@ class TrainedModel {
   TrainedRun run_;
   RunPolicy policy_;
   Engine engine_;
-  std::shared_ptr<Model> model_;
+  std::shared_ptr<ConfiguredModel> model_;
   PlacedModel placed_;
   RunParts parts_;
   StateStore states_;

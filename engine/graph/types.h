@@ -8,29 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "include/tandem/dtype.h"
+
 namespace tandem {
 
-enum class DType : std::uint8_t {
-  float32,
-  float64,
-  float16,
-  bfloat16,
-  int8,
-  int16,
-  int32,
-  int64,
-  uint8,
-  uint16,
-  uint32,
-  uint64,
-  boolean,  // one byte, 0 or 1
-  // 8-bit floats (float8.h): stored, moved and converted, never computed with.
-  float8_e4m3fn,
-  float8_e4m3fnuz,
-  float8_e5m2,
-  float8_e5m2fnuz,
-  float8_e8m0fnu,  // powers of two from 2^-127 to 2^127, and NaN
-};
 inline constexpr int dtype_count = static_cast<int>(DType::float8_e8m0fnu) + 1;
 
 std::size_t size_of(DType dtype);  // bytes per element

@@ -105,7 +105,7 @@ std::vector<Crossing> crossings_of(const Lowered& lowered, const Plan& plan,
       if (access.write) crossing.bytes += access.end - access.begin;
     }
     const auto waited = exposed.find({launch.queue, launch.index});
-    if (waited != exposed.end()) crossing.exposed_ms += waited->second * 1e3;
+    if (waited != exposed.end()) crossing.exposed += waited->second;
     if (!is_new) continue;
     crossing.node = instruction.node;
     crossing.from = lowered.values[node.inputs[0].index].device;

@@ -21,7 +21,7 @@ struct Crossing {
   std::string producer;   // path of the operator, name of the input or parameter
   Phase phase = Phase::forward;
   std::vector<std::string> consumers;         // paths of operators; "output loss"
-  double exposed_ms = 0;                      // how long computing queues wait for it
+  double exposed = 0;                         // seconds that computing queues wait for it
   std::int64_t times = 1;                     // in a step
   bool rows = false;                          // only rows that occur, of a table or its gradient
   bool ahead = false;                         // rows for the next step, where they cross no more
@@ -30,7 +30,7 @@ struct Crossing {
 
   /// A loss, a rate, a norm: its cost is that of any copy, its bytes mean nothing.
   bool scalar() const { return bytes < 16; }
-  bool hidden() const { return exposed_ms < 1e-6; }
+  bool hidden() const { return exposed < 1e-9; }
   /// How many times its bytes count in a step: rows that are copied a step ahead count where the
   /// step uses them.
   std::int64_t counted_times() const { return ahead ? 0 : times; }

@@ -12,41 +12,16 @@
 #include <vector>
 
 #include "tandem/error.h"
+#include "tandem/model.h"
+#include "tandem/plan.h"
+#include "tandem/policy.h"
+#include "tandem/report.h"
 #include "tandem/stop.h"
 
 namespace tandem::api {
 
 /// Version of the library, "0.1.0".
 std::string version();
-
-// ---------------------------------------------------------------- what is in a model
-
-struct InspectOptions {
-  std::vector<std::pair<std::string, std::int64_t>> bind;  // free dimensions, e.g. {"batch", 32}
-  /// "" = summary; "graph" | "training" | "placement" | "lowered" | "plan": that stage as text.
-  std::string stage;
-  std::string batch_norm = "train";
-  std::vector<std::string> without;  // passes to leave out, of `pass_names`
-  /// Tables that get that many rows, by selector: {"{wide,deep}:weight", 184968}. The last one that
-  /// covers a table counts.
-  std::vector<std::pair<std::string, std::int64_t>> rows;
-  bool parameters = false;  // the text lists every parameter; else it counts them
-};
-
-/// Passes that `InspectOptions::without` may name: over the forward graph, then of lowering.
-std::vector<std::string> pass_names();
-
-struct InspectReport {
-  /// For people. A stage is followed by what blocks training; where that prevents the stage, the
-  /// text has only what blocks training.
-  std::string text;
-  std::string json;              // one object, as docs/formats.md says
-  bool blocks_training = false;  // some operator or gradient is missing
-};
-
-/// Throws Error{usage} where the file cannot be read as a model at all, and for an unknown stage or
-/// pass.
-InspectReport inspect(const std::string& model_path, const InspectOptions& options = {});
 
 // ---------------------------------------------------------------- training
 
@@ -248,12 +223,6 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
                        const std::string& weights = "", const ExportNames& names = {},
                        const ExportAdapters& adapters = {});
 
-struct Report {
-  std::string text, json;
-  std::vector<std::string> warnings;  // for standard error; `json` has them too
-  int rank = 0;  // this process's, among those that work together; only 0 reports
-};
-
 /// Which model is used, and how. `run`: a run directory, one of its checkpoints, or an ONNX file
 /// that `export_run` has written, with `config`. Without that, or of any other ONNX file, loss and
 /// fields are guessed from it and `data`, which is then a file or a folder, as `init` does.
@@ -383,91 +352,5 @@ std::string config_schema(bool policy = false);
 /// Whether an argument sets a key of train.toml ("model.file=moved.onnx"), and is not the file of
 /// an array ("images=t10k.gz") or a file of that name.
 bool is_setting(const std::string& argument);
-
-// ---------------------------------------------------------------- policies
-
-/// The train.toml or the model for which a policy is examined.
-struct PolicyOptions {
-  std::string config;                                      // train.toml, or
-  std::string model;                                       // an ONNX file
-  std::vector<std::pair<std::string, std::int64_t>> bind;  // dimensions of `model`: {"batch", 32}
-  std::vector<std::string> overrides;                      // keys of train.toml
-  std::string policy;              // a policy.toml instead of the configuration's; "" = that one
-  std::vector<std::string> place;  // as in TrainOptions
-  std::vector<std::string> devices;
-  /// For the cost model instead of assumptions: one of `known_accelerators`, which `gpu` then
-  /// means, or a file of device profiles. The devices need not be here.
-  std::string profile;
-  /// Plans are for one of that many ranks, each with its share of the batch.
-  int ranks = 1;
-  /// The network between them for the cost model, "100Gb/s,5us"; "": the profile's, else 10 Gb/s.
-  std::string network;
-};
-
-/// Accelerators that `PolicyOptions::profile` may name: "h100", ...
-std::vector<std::string> known_accelerators();
-
-/// What a rule may name: operators, parameters and parts that Tandem adds, with sizes. `at`: only
-/// what this selector covers, "" = all; `sort`: "graph" | "path" | "op" | "bytes".
-Report policy_names(const PolicyOptions& options, const std::string& at = "",
-                    const std::string& sort = "graph");
-
-/// Reads and resolves a policy: rules with what they match, warnings. Throws Error{usage} with
-/// everything that is wrong; so do all functions below.
-Report policy_check(const PolicyOptions& options);
-
-struct PolicyPlan {
-  Report report;
-  bool fits = true;
-};
-/// Compiles the training step under the policy without taking device memory: bytes by kind and
-/// device, every copy, time by the cost model, and which rules to change.
-PolicyPlan policy_plan(const PolicyOptions& options);
-
-/// Where an operator or a parameter is, which line of the policy decided it, and what became of all
-/// nodes that come from it. For a module ("blocks.3") or what a selector covers: how much each line
-/// decides, and where that is. `phase`: "forward" | "backward" | "update" | "" = all.
-Report policy_explain(const PolicyOptions& options, const std::string& name,
-                      const std::string& phase = "");
-
-struct PolicyDiff {
-  Report report;
-  bool differs = false;  // something moves
-};
-/// What moves from policy `a` to policy `b`, and how memory, traffic and time change. Either may be
-/// "": the configuration's own.
-PolicyDiff policy_diff(const PolicyOptions& options, const std::string& a, const std::string& b);
-
-struct PolicyChange {
-  std::string at;                                            // the rule's selector, as written
-  std::vector<std::pair<std::string, std::string>> filters;  // the rule's: {"op", "Gather"}
-  std::vector<std::pair<std::string, std::string>> set;      // {"run", "cpu"}
-  std::vector<std::string> clear;                            // keys to take away
-  bool remove = false;                                       // the whole rule
-};
-/// Sets or clears a rule in place; the rest of the file stays as it is, to the character. The
-/// report shows the lines that changed. With a configuration or a model in `model` nothing is
-/// written, and Error{usage} thrown, where the rule would match nothing there, or where nothing
-/// that it matches has an attribute that is set.
-Report policy_edit(const std::string& path, const PolicyChange& change,
-                   const PolicyOptions& model = {});
-
-struct PolicyAutoOptions {
-  std::vector<std::string> budgets;  // "gpu=20GiB": bytes that the plan may take there
-  std::string to;                    // the file to write instead of the policy
-  bool measure = false;              // kernels on the devices here, instead of assuming times
-  std::string save_profile;          // where to store what was measured or taken
-  int most_plans = 0;                // limit of a search; 0: 600, fewer above 100 operators
-  /// After each placement that was compared: how many, at most how many, and milliseconds of a step
-  /// of the best so far that fits; negative while there is none.
-  std::function<void(int plans, int most, double best_ms)> on_progress;
-  /// On request the search ends and writes the best placement so far; Error{runtime} "interrupted"
-  /// where none fits yet.
-  StopToken stop;
-};
-/// Searches a placement under the budgets and writes it as the policy's list `auto`; the file's own
-/// rules hold, its comments and order stay. Equal input gives an equal file, unless it measures.
-/// Throws Error{does_not_fit} with the numbers where no placement fits.
-Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automatic);
 
 }  // namespace tandem::api

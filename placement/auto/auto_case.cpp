@@ -260,7 +260,7 @@ AutoPlan AutoCase::plan_of(const PlannedStep& step) {
   for (const PlannedExchange& exchange : step.exchanges) {
     const auto times = static_cast<double>(exchange.times);
     plan.exchanged += times * static_cast<double>(exchange.bytes);
-    plan.exposed += times * exchange.exposed_ms / 1e3;
+    plan.exposed += times * exchange.exposed;
   }
   for (std::size_t d = 0; d < devices.size(); ++d) {
     DeviceUse& use = plan.devices.emplace_back();

@@ -5,6 +5,7 @@
 #include "engine/formats/count_text.h"
 #include "engine/graph/text.h"
 #include "placement/report/json.h"
+#include "placement/report/rule_data.h"
 
 namespace tandem {
 namespace {
@@ -24,8 +25,6 @@ const char* name_of_layer(Layer layer) {
   }
   return "";
 }
-
-}  // namespace
 
 std::string check_json(const Policy& policy, const ResolvedPolicy& resolved) {
   Json rules = Json::array(), warnings = Json::array(), devices = Json::object();
@@ -69,14 +68,37 @@ std::string check_text(const Policy& policy, const ResolvedPolicy& resolved) {
          "\n";
 }
 
+}  // namespace
+
+api::PolicyCheck check_data(const Policy& policy, const ResolvedPolicy& resolved) {
+  api::PolicyCheck check;
+  for (std::size_t r = 0; r < policy.rules.size(); ++r) {
+    const PolicyRule& rule = policy.rules[r];
+    const RuleUse& use = resolved.rules[r];
+    check.rules.push_back({rule.at.text(), rule.where.file, rule.where.line,
+                           counts_data(use.matched), use.decided, use.fallen});
+  }
+  check.problems = resolved.warnings;
+  check.text = check_text(policy, resolved);
+  check.json = check_json(policy, resolved);
+  return check;
+}
+
 std::string devices_text(const ResolvedPolicy& resolved) {
   const std::vector<ItemCounts> counts = resolved.counts_by_device();
-  std::vector<std::string> devices;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    const std::size_t d = (i + 1) % counts.size();  // the cpu comes last
-    devices.push_back(resolved.devices[d].name + " " + counts_text(counts[d]));
+  std::vector<std::pair<std::string, ItemCounts>> devices;
+  for (std::size_t d = 0; d < counts.size(); ++d)
+    devices.emplace_back(resolved.devices[d].name, counts[d]);
+  return devices_text(devices);
+}
+
+std::string devices_text(const std::vector<std::pair<std::string, ItemCounts>>& devices) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto& [name, counts] = devices[(i + 1) % devices.size()];  // the cpu comes last
+    texts.push_back(name + " " + counts_text(counts));
   }
-  return joined(devices, " | ");
+  return joined(texts, " | ");
 }
 
 }  // namespace tandem

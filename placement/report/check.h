@@ -2,15 +2,20 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "include/tandem/policy.h"
 #include "placement/resolve.h"
 
 namespace tandem {
 
-/// Warnings, notes, each rule with what it decides, how much each device has.
-std::string check_text(const Policy& policy, const ResolvedPolicy& resolved);
-std::string check_json(const Policy& policy, const ResolvedPolicy& resolved);
+/// What each rule matches and decides. The text has warnings, notes, the rules, and how much each
+/// device has.
+api::PolicyCheck check_data(const Policy& policy, const ResolvedPolicy& resolved);
 /// "gpu 5 operators, 4 parameters | cpu 4 operators, 4 parameters".
 std::string devices_text(const ResolvedPolicy& resolved);
+/// From names of devices with their counts, the cpu first.
+std::string devices_text(const std::vector<std::pair<std::string, ItemCounts>>& devices);
 
 }  // namespace tandem

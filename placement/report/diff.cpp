@@ -11,6 +11,7 @@
 #include "engine/graph/text.h"
 #include "placement/quantities.h"
 #include "placement/report/json.h"
+#include "placement/report/rule_data.h"
 #include "placement/selectors/fold.h"
 
 namespace tandem {
@@ -158,13 +159,11 @@ std::string bytes_change(std::size_t from, std::size_t to) {
 }
 
 /// Peaks under both policies, by device.
-std::map<std::string, std::pair<std::size_t, std::size_t>> peaks_of(const PlannedPolicy& a,
-                                                                    const PlannedPolicy& b) {
+std::map<std::string, std::pair<std::size_t, std::size_t>> peaks_of(const api::Plan& a,
+                                                                    const api::Plan& b) {
   std::map<std::string, std::pair<std::size_t, std::size_t>> peaks;
-  for (std::size_t d = 0; d < a.step.memory.size(); ++d)
-    peaks[a.resolved.devices[d].name].first = a.step.memory[d].peak;
-  for (std::size_t d = 0; d < b.step.memory.size(); ++d)
-    peaks[b.resolved.devices[d].name].second = b.step.memory[d].peak;
+  for (const api::Plan::Device& device : a.devices) peaks[device.name].first = device.peak;
+  for (const api::Plan::Device& device : b.devices) peaks[device.name].second = device.peak;
   return peaks;
 }
 
@@ -198,17 +197,22 @@ Json pair_json(T a, T b) {
 
 }  // namespace
 
-PolicyDifference difference(const PlannedPolicy& a, const PlannedPolicy& b) {
+api::PolicyDiff difference(const PlannedPolicy& a, const PlannedPolicy& b) {
   const std::vector<Compared> all = compare(a.resolved, b.resolved);
   const std::vector<MovedGroup> groups = moved_groups(all);
-  const PlannedStep &x = a.step, &y = b.step;
-  const Traffic from = traffic_of(x.crossings), to = traffic_of(y.crossings);
+  const api::Plan &x = a.plan, &y = b.plan;
+  const api::Plan::Traffic &from = x.traffic, &to = y.traffic;
 
-  PolicyDifference diff;
+  api::PolicyDiff diff;
   diff.differs = !groups.empty();
+  for (const Compared& row : all) {
+    if (row.moves())
+      diff.moves.push_back(
+          {row.path, row.parameter, attribute_of(row.attribute), row.from, row.to});
+  }
   diff.text = groups.empty() ? "nothing moves\n" : groups_text(groups);
   Json devices = Json::object();
-  for (const auto& [name, peak] : peaks_of(a, b)) {
+  for (const auto& [name, peak] : peaks_of(x, y)) {
     devices[name] = {{"peak", pair_json(peak.first, peak.second)}};
     diff.text += fmt::format("{:<12} peak {}\n", name, bytes_change(peak.first, peak.second));
   }
@@ -219,9 +223,9 @@ PolicyDifference difference(const PlannedPolicy& a, const PlannedPolicy& b) {
                   change_text(seconds_from, seconds_to, fmt::format("{:.3f} ms", seconds_from),
                               fmt::format("{:.3f} ms", seconds_to),
                               fmt::format("{:.3f} ms", std::abs(seconds_to - seconds_from))));
-  if (x.fits() != y.fits()) {
+  if (x.fits != y.fits) {
     diff.text +=
-        fmt::format("fits         {} -> {}\n", x.fits() ? "yes" : "no", y.fits() ? "yes" : "no");
+        fmt::format("fits         {} -> {}\n", x.fits ? "yes" : "no", y.fits ? "yes" : "no");
   }
   diff.json = json_text({{"differs", diff.differs},
                          {"groups", groups_json(groups)},
@@ -232,7 +236,7 @@ PolicyDifference difference(const PlannedPolicy& a, const PlannedPolicy& b) {
                           {{"copies", pair_json(from.copies, to.copies)},
                            {"bytes", pair_json(from.bytes, to.bytes)}}},
                          {"time", {{"step_ms", pair_json(seconds_from, seconds_to)}}},
-                         {"fits", pair_json(x.fits(), y.fits())}});
+                         {"fits", pair_json(x.fits, y.fits)}});
   return diff;
 }
 

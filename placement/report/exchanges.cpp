@@ -18,8 +18,8 @@ std::vector<PlannedExchange> exchanges_of(const CompiledProgram& program,
     const std::vector<ValueId> given = given_values(node);
     exchange.operands = given.size();
     for (ValueId value : given) exchange.bytes += graph.type(value).bytes();
-    exchange.milliseconds = (span.end - span.start) * 1e3;
-    exchange.exposed_ms = span.exposed * 1e3;
+    exchange.seconds = span.end - span.start;
+    exchange.exposed = span.exposed;
     exchanges.push_back(std::move(exchange));
   }
   return exchanges;

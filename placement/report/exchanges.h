@@ -17,8 +17,8 @@ struct PlannedExchange {
   Phase phase = Phase::update;
   std::size_t operands = 0;  // gradients that travel together
   std::size_t bytes = 0;     // its operands on one rank
-  double milliseconds = 0;   // by the cost model
-  double exposed_ms = 0;     // how long computing queues wait for it
+  double seconds = 0;        // by the cost model
+  double exposed = 0;        // seconds that computing queues wait for it
   std::int64_t times = 1;    // in a step
 };
 

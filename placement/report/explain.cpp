@@ -14,6 +14,7 @@
 #include "placement/quantities.h"
 #include "placement/report/explain_groups.h"
 #include "placement/report/json.h"
+#include "placement/report/rule_data.h"
 
 namespace tandem {
 namespace {
@@ -292,9 +293,11 @@ void add_costs(const PlannedStep& step, Explained& to) {
     if (!is_its || crossing.scalar()) continue;
     cost.copies += crossing.times;
     cost.bytes += crossing.bytes * static_cast<std::size_t>(crossing.counted_times());
-    cost.exposed += crossing.exposed_ms / 1e3 * static_cast<double>(crossing.times);
+    cost.exposed += crossing.exposed * static_cast<double>(crossing.times);
   }
 }
+
+namespace {
 
 std::string explain_json(const Policy& policy, const ResolvedPolicy& resolved,
                          const Explained& explained) {
@@ -386,6 +389,38 @@ std::string explain_text(const Policy& policy, const ResolvedPolicy& resolved,
     }
   }
   return text + cost_text(explained);
+}
+
+api::Decision decision_of(const ExplainedAttribute& attribute, const Policy& policy,
+                          const ResolvedPolicy& resolved) {
+  const Reason& reason = *attribute.reason;
+  api::Decision decision;
+  decision.attribute = attribute_of(attribute.name);
+  decision.value = attribute.value;
+  decision.reason = reason.text;
+  if (reason.rule >= 0) {
+    const Where& where = policy.rules[static_cast<std::size_t>(reason.rule)].where;
+    decision.file = where.file;
+    decision.line = where.line;
+  }
+  if (!reason.fallen.empty()) {
+    decision.requested = resolved.device_name(reason.fallen[0].device);
+    decision.why_not = reason.fallen[0].because;
+  }
+  return decision;
+}
+
+}  // namespace
+
+api::Explanation explanation_of(const Policy& policy, const ResolvedPolicy& resolved,
+                                const Explained& explained) {
+  api::Explanation explanation;
+  explanation.path = explained.path;
+  for (const ExplainedAttribute& attribute : explained.attributes)
+    explanation.decisions.push_back(decision_of(attribute, policy, resolved));
+  explanation.text = explain_text(policy, resolved, explained);
+  explanation.json = explain_json(policy, resolved, explained);
+  return explanation;
 }
 
 }  // namespace tandem

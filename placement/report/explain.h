@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "include/tandem/policy.h"
 #include "placement/report/placement_report.h"
 #include "placement/report/planned_step.h"
 
@@ -73,9 +74,8 @@ void add_nodes(const ResolvedPolicy& resolved, const Lowered& lowered, const std
                Explained& to);
 /// Adds what the nodes cost in a step; they are those of its last micro-batch.
 void add_costs(const PlannedStep& step, Explained& to);
-std::string explain_text(const Policy& policy, const ResolvedPolicy& resolved,
-                         const Explained& explained);
-std::string explain_json(const Policy& policy, const ResolvedPolicy& resolved,
-                         const Explained& explained);
+/// As the public library has it, with its text and JSON.
+api::Explanation explanation_of(const Policy& policy, const ResolvedPolicy& resolved,
+                                const Explained& explained);
 
 }  // namespace tandem

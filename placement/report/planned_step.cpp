@@ -31,7 +31,7 @@ void PlannedStep::add(PlannedMicroBatch micro_batch, const Graph& imported) {
   add_idle_views(idle_views(lowered, all), micro_batch.times, views);
   for (Crossing& crossing : all) {
     crossing.times = micro_batch.times;
-    exposed += crossing.exposed_ms / 1e3 * static_cast<double>(micro_batch.times);
+    exposed += crossing.exposed * static_cast<double>(micro_batch.times);
     crossings.push_back(std::move(crossing));
   }
   for (PlannedExchange& exchange : exchanges_of(micro_batch.program, micro_batch.simulation)) {

@@ -136,17 +136,4 @@ std::vector<Remedy> find_remedies(const ResolvedPolicy& resolved, const TriedPla
   return remedies.sorted();
 }
 
-std::string remedies_text(const std::vector<Remedy>& remedies) {
-  if (remedies.empty()) return "";
-  std::size_t width = 0;
-  for (const Remedy& remedy : remedies) width = std::max(width, to_toml(remedy.rule).size());
-  std::string text = "remedies    add one of these after the policy's rules:\n";
-  for (const Remedy& remedy : remedies) {
-    text += fmt::format("  {:<{}}  frees {}, {}; {:.3f} ms a step\n", to_toml(remedy.rule), width,
-                        bytes_text(static_cast<double>(remedy.bytes)),
-                        remedy.suffices ? "fits" : "not enough by itself", remedy.seconds * 1e3);
-  }
-  return text;
-}
-
 }  // namespace tandem

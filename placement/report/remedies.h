@@ -44,7 +44,4 @@ using TryRule = FunctionRef<TriedPlan(const PolicyRule& rule)>;
 std::vector<Remedy> find_remedies(const ResolvedPolicy& resolved, const TriedPlan& full,
                                   const TryRule& try_rule);
 
-/// A line each, below a heading; "" for none.
-std::string remedies_text(const std::vector<Remedy>& remedies);
-
 }  // namespace tandem

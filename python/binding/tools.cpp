@@ -48,15 +48,16 @@ nb::str export_run(const std::string& run, const std::string& to,
 }
 
 Named policy_plan(const api::PolicyOptions& options) {
-  const api::PolicyPlan plan = compute([&] { return api::policy_plan(options); });
-  nb::dict fields = report_of(plan.report);
+  const api::Plan plan = compute([&] { return api::policy_plan(options); });
+  nb::dict fields = report_of(plan);
   fields["fits"] = plan.fits;
   return fields;
 }
 
 Named policy_explain(const api::PolicyOptions& options, const std::string& name,
                      const std::string& phase) {
-  return report_of(compute([&] { return api::policy_explain(options, name, phase); }));
+  return report_of(
+      compute([&] { return api::policy_explain(options, name, api::phase_of(phase)); }));
 }
 
 Named policy_auto(const api::PolicyOptions& options, api::PolicyAutoOptions automatic) {

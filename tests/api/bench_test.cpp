@@ -232,7 +232,7 @@ TEST_F(BenchTest, MicroBatchesAreMeasuredAndPredicted) {
   PolicyOptions options;
   options.config = folder_ / "train.toml";
   options.overrides = {micro_batches};
-  const Json plan = Json::parse(policy_plan(options).report.json);
+  const Json plan = Json::parse(policy_plan(options).json);
   const Json& traffic = plan["traffic"];
   EXPECT_EQ(json["transfers"]["bytes"],
             traffic["bytes"].get<std::uint64_t>() + traffic["scalar_bytes"].get<std::uint64_t>());

@@ -388,20 +388,18 @@ TEST_F(CacheTest, OperatorsAreLoggedWhereNoRowCrosses) {
 // If the cache is what does not fit, the error names it, with a size that would fit.
 TEST_F(CacheTest, ACacheThatDoesNotFitIsNamed) {
   PolicyOptions small = policy(all_rows);
-  const Json whole = Json::parse(policy_plan(small).report.json);
+  const Json whole = Json::parse(policy_plan(small).json);
   const auto peak = whole["devices"]["gpu"]["peak"].get<std::int64_t>();
   small.devices = {"gpu=emulated:0,memory=" + std::to_string(peak - 4096) + "B"};
-  const PolicyPlan plan = policy_plan(small);
+  const Plan plan = policy_plan(small);
   EXPECT_FALSE(plan.fits);
-  EXPECT_THAT(plan.report.text,
-              AllOf(HasSubstr("the cache of the table table:weight takes 18.8 KiB"),
-                    HasSubstr("cache = \"1.0 MiB\""), Not(HasSubstr("add the rule"))));
+  EXPECT_THAT(plan.text, AllOf(HasSubstr("the cache of the table table:weight takes 18.8 KiB"),
+                               HasSubstr("cache = \"1.0 MiB\""), Not(HasSubstr("add the rule"))));
   const std::string before = "): cache = \"";
-  const std::size_t at = plan.report.text.find(before);
-  ASSERT_NE(at, std::string::npos) << plan.report.text;
+  const std::size_t at = plan.text.find(before);
+  ASSERT_NE(at, std::string::npos) << plan.text;
   const std::size_t begin = at + before.size();
-  const std::string size =
-      plan.report.text.substr(begin, plan.report.text.find('"', begin) - begin);
+  const std::string size = plan.text.substr(begin, plan.text.find('"', begin) - begin);
   small.place = rule(size);
   EXPECT_TRUE(policy_plan(small).fits) << size;
 }
@@ -411,7 +409,7 @@ TEST_F(CacheTest, ACacheThatDoesNotFitIsNamed) {
 TEST_F(CacheTest, ACacheThatCostsMoreThanItSavesIsWarnedOf) {
   const auto cache_hints = [](const PolicyOptions& options) {
     std::vector<Json> hints;
-    const Json plan = Json::parse(policy_plan(options).report.json);
+    const Json plan = Json::parse(policy_plan(options).json);
     for (const Json& hint : plan["hints"]) {
       if (hint["kind"] == "cache") hints.push_back(hint);
     }
@@ -424,7 +422,7 @@ TEST_F(CacheTest, ACacheThatCostsMoreThanItSavesIsWarnedOf) {
   EXPECT_THAT(hints[0]["message"].get<std::string>(),
               ::testing::MatchesRegex("the cache of 1 table costs [0-9.]+ ms a step by the cost "
                                       "model and saves [0-9.]+ ms"));
-  EXPECT_THAT(policy_plan(with).report.text, HasSubstr("remove `cache`\n"));
+  EXPECT_THAT(policy_plan(with).text, HasSubstr("remove `cache`\n"));
   EXPECT_THAT(Trainer(folder_ / "train.toml", options("run", two_rows)).summary(),
               HasSubstr(": embedding: the cache of 1 table costs "));
   EXPECT_TRUE(cache_hints(policy("")).empty());
@@ -441,8 +439,8 @@ TEST_F(CacheTest, ACacheThatCostsMoreThanItSavesIsWarnedOf) {
 }
 
 TEST_F(CacheTest, PlansCountIt) {
-  const Json none = Json::parse(policy_plan(policy("")).report.json);
-  const Json two = Json::parse(policy_plan(policy(two_rows)).report.json);
+  const Json none = Json::parse(policy_plan(policy("")).json);
+  const Json two = Json::parse(policy_plan(policy(two_rows)).json);
   const auto gpu = [](const Json& plan, const char* part) {
     return plan["devices"]["gpu"][part].get<std::int64_t>();
   };
@@ -461,7 +459,7 @@ TEST_F(CacheTest, ExplainCountsRowsAheadOnceAsThePlanDoes) {
     options.place = {"{ at = \"embedding\", cache = \"" + std::string(two_rows) + "\"" + more +
                      " }"};
     const Json cost = Json::parse(policy_explain(options, "**").json)["cost"];
-    const Json traffic = Json::parse(policy_plan(options).report.json)["traffic"];
+    const Json traffic = Json::parse(policy_plan(options).json)["traffic"];
     EXPECT_GT(traffic["bytes"], 0);
     EXPECT_EQ(cost["copied_bytes"], traffic["bytes"]);
   }
@@ -485,7 +483,7 @@ TEST_F(CacheTest, ExplainSaysWhere) {
 }
 
 TEST_F(CacheTest, NotesSayWhyThereIsNone) {
-  EXPECT_THAT(policy_plan(policy("100B")).report.text,
+  EXPECT_THAT(policy_plan(policy("100B")).text,
               HasSubstr("table:weight has no cache: 100 B holds no row: one takes 192 B with its "
                         "optimizer states"));
   PolicyOptions of_the_model = policy(two_rows);
@@ -493,7 +491,7 @@ TEST_F(CacheTest, NotesSayWhyThereIsNone) {
   of_the_model.model = folder_ / "model.onnx";
   of_the_model.policy = folder_ / "policy.toml";
   of_the_model.bind = {{"batch", lookup_batch}};
-  EXPECT_THAT(policy_plan(of_the_model).report.text,
+  EXPECT_THAT(policy_plan(of_the_model).text,
               HasSubstr("no data shows which of its rows are looked up"));
   EXPECT_THAT(policy_check(policy(two_rows)).text, Not(HasSubstr("has no cache")));
 }

@@ -157,10 +157,10 @@ class CaseFolder {
     if (words[0] == "names")
       return policy_names(options, words[1], words[2].empty() ? "graph" : words[2]).text;
     if (words[0] == "check") return policy_check(options).text;
-    if (words[0] == "explain") return policy_explain(options, words[1], words[2]).text;
-    if (words[0] == "plan") return policy_plan(options).report.text;
+    if (words[0] == "explain") return policy_explain(options, words[1], phase_of(words[2])).text;
+    if (words[0] == "plan") return policy_plan(options).text;
     if (words[0] == "diff")
-      return policy_diff(options, folder_ / words[1], folder_ / words[2]).report.text;
+      return policy_diff(options, folder_ / words[1], folder_ / words[2]).text;
     return "no such command";
   }
 

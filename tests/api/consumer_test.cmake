@@ -1,4 +1,4 @@
-# Installs this build into a temporary folder, builds the consumer project against it and runs it.
+# Installs this build into a temporary folder, builds the consumer project and the examples against it and runs them.
 #   cmake -DBUILD=… -DSOURCE=… -DCOMPILER=… -DFLAGS=… -P consumer_test.cmake
 set(folder ${BUILD}/consumer_test)
 file(REMOVE_RECURSE ${folder})
@@ -20,6 +20,13 @@ run(${folder}/build/consumer ${SOURCE}/models/digits/model.onnx ${folder}/traine
 if(NOT EXISTS ${folder}/trained.onnx)
   message(FATAL_ERROR "the exported file is missing")
 endif()
+run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${folder}/examples -DCMAKE_PREFIX_PATH=${folder}/prefix
+  -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_BUILD_TYPE=Release)
+run(${CMAKE_COMMAND} --build ${folder}/examples)
+run(${folder}/examples/plan_only ${SOURCE}/models/digits/model.onnx 32)
+run(${folder}/examples/policy_in_code ${SOURCE}/models/digits/model.onnx 32 ${folder}/policy.toml)
+run(${folder}/prefix/bin/tandem policy check ${folder}/policy.toml --model ${SOURCE}/models/digits/model.onnx
+  --bind batch=32 --device gpu=emulated:0)
 run(${folder}/prefix/bin/tandem --version)
 run(${folder}/prefix/bin/tandem inspect ${folder}/trained.onnx --json)
 file(REMOVE_RECURSE ${folder})

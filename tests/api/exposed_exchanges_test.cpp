@@ -95,7 +95,7 @@ double exposed_part(const Forward& forward, std::int64_t samples, const TensorTy
   model.replace_policy(std::move(of_text));
   const PlannedStep step = model.plan(PlannedPrograms::step);
   double exposed = 0;
-  for (const PlannedExchange& exchange : step.exchanges) exposed += exchange.exposed_ms / 1e3;
+  for (const PlannedExchange& exchange : step.exchanges) exposed += exchange.exposed;
   EXPECT_GT(step.exchanges.size(), 1u);
   return exposed / step.seconds;
 }

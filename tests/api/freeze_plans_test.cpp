@@ -27,7 +27,7 @@ class FreezePlans : public ::testing::Test {
     return {"policy=" + folder_ / "gpu.toml", "steps=3", "checkpoint.every=\"9 steps\"",
             "parameters.freeze=" + rules};
   }
-  PolicyPlan plan(const std::string& rules, const std::string& memory = "") const {
+  Plan plan(const std::string& rules, const std::string& memory = "") const {
     PolicyOptions options;
     options.config = digits + "train.toml";
     options.overrides = keys(rules);
@@ -36,7 +36,7 @@ class FreezePlans : public ::testing::Test {
     return policy_plan(options);
   }
   std::size_t peak(const std::string& rules) const {
-    return PlanJson::parse(plan(rules).report.json)["devices"]["gpu"]["peak"];
+    return PlanJson::parse(plan(rules).json)["devices"]["gpu"]["peak"];
   }
   /// The outcome of a run with this many bytes of memory.
   std::string trained(const std::string& rules, std::size_t bytes, bool dry) const {

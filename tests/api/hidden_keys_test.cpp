@@ -27,7 +27,7 @@ using Rows = std::vector<std::vector<std::int64_t>>;
 class HiddenKeysTest : public ::testing::Test {
  protected:
   HiddenKeysTest() : b_(operators_) {
-    b_.set_scope({"attn.Softmax", Phase::forward, {}});
+    b_.set_scope({"attn.Softmax", tandem::Phase::forward, {}});
     scores_ = b_.input("scores", {DType::float32, {2, 1, 3}});
   }
   ValueId mask(const Shape& shape = {2, 1, 3}) { return b_.input("mask", {DType::int64, shape}); }
@@ -123,7 +123,7 @@ TEST_F(HiddenKeysTest, OfTheOperatorAttention) {
 // A query of left padding sees no key under a causal mask: one such row is enough for nan.
 TEST_F(HiddenKeysTest, OfOneQuery) {
   GraphBuilder b(operators_);
-  b.set_scope({"attn.Softmax", Phase::forward, {}});
+  b.set_scope({"attn.Softmax", tandem::Phase::forward, {}});
   const ValueId scores = b.input("scores", {DType::float32, {2, 2, 2}});
   const ValueId mask = b.input("mask", {DType::int64, {2, 1, 2}});
   const ValueId causal = b.constant(HostTensor::from<std::int64_t>({1, 2, 2}, {1, 0, 1, 1}));

@@ -80,7 +80,7 @@ class PolicyAutoTest : public ::testing::Test {
   }
   Json plan(PolicyOptions options, const std::string& policy) const {
     options.policy = folder_ / policy;
-    return Json::parse(policy_plan(options).report.json);
+    return Json::parse(policy_plan(options).json);
   }
   /// Memory of the accelerator in which this fraction of the network fits.
   std::size_t part_of(const PolicyOptions& options, double part) const {

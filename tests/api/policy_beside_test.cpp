@@ -49,7 +49,7 @@ class PolicyBesideTest : public ::testing::Test {
   }
   Json step_ms(PolicyOptions options, const std::string& policy) const {
     options.policy = folder_ / policy;
-    return Json::parse(policy_plan(options).report.json)["time"]["step_ms"];
+    return Json::parse(policy_plan(options).json)["time"]["step_ms"];
   }
 
   testing::TemporaryFolder folder_;
@@ -112,7 +112,7 @@ TEST_F(PolicyBesideTest, TellsWhatRulesOfTheFileRuleOut) {
 TEST_F(PolicyBesideTest, ExplainTellsWhatItCosts) {
   write_policy("all.toml", R"({ at = "**", on = "gpu", state = "cpu" })");
   const PolicyOptions with = options("mlp", "all.toml");
-  const Report report = policy_explain(with, "**", "");
+  const Report report = policy_explain(with, "**");
   EXPECT_THAT(report.text, HasSubstr("\n  cost       "));
   const Json cost = Json::parse(report.json)["cost"];
   EXPECT_EQ(cost["step_ms"], step_ms(with, "all.toml"));

@@ -46,12 +46,12 @@ TEST(PolicyCounts, AreThoseOfTheModelInAllCommands) {
   EXPECT_EQ(counts_in(check["rules"][0]), expected);
   EXPECT_EQ(check["rules"][0]["added"], 1);  // loss.total
   EXPECT_EQ(counts_in(check["devices"]["gpu"]), expected);
-  const Json plan = Json::parse(policy_plan(options).report.json);
+  const Json plan = Json::parse(policy_plan(options).json);
   EXPECT_EQ(counts_in(plan["placed"]["gpu"]), expected);
 
   std::ofstream(folder / "cpu.toml") << "policy = 1\nrules = [ { at = \"**\", on = \"cpu\" } ]\n";
   const PolicyDiff diff = policy_diff(options, "", folder / "cpu.toml");
-  const Json moved = Json::parse(diff.report.json)["groups"];
+  const Json moved = Json::parse(diff.json)["groups"];
   ASSERT_EQ(moved.size(), 1u) << moved;
   EXPECT_EQ(counts_in(moved[0]), expected);
 
@@ -64,8 +64,8 @@ TEST(PolicyCounts, AreThoseOfTheModelInAllCommands) {
   EXPECT_THAT(policy_check(options).text, HasSubstr(told + ", 1 added part; decides"));
   EXPECT_THAT(policy_check(options).text, HasSubstr("ok: 1 rule | gpu " + told + " | cpu 0 "));
   EXPECT_THAT(explained.text, HasSubstr("** (" + told + ", 1 added part)\n"));
-  EXPECT_THAT(diff.report.text, HasSubstr("gpu -> cpu (" + told + ", 1 added part)"));
-  EXPECT_THAT(policy_plan(options).report.text, HasSubstr("placed      gpu " + told + " | cpu 0 "));
+  EXPECT_THAT(diff.text, HasSubstr("gpu -> cpu (" + told + ", 1 added part)"));
+  EXPECT_THAT(policy_plan(options).text, HasSubstr("placed      gpu " + told + " | cpu 0 "));
 }
 
 }  // namespace

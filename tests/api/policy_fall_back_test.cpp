@@ -189,7 +189,7 @@ TEST_F(PolicyFallBackTest, ExplainShowsRequestedAndActual) {
   PolicyCase of(options(prefer_gpu), lacking(no_relu));
   const Json fallen = Json::parse(policy_check(of).json)["fell_back"];
   ASSERT_FALSE(fallen.empty());
-  const Report report = policy_explain(of, fallen[0]["path"], "");
+  const Report report = policy_explain(of, fallen[0]["path"]);
   EXPECT_THAT(report.text, AllOf(HasSubstr("requested gpu by policy.toml:3  at = \"**\": Relu: "),
                                  HasSubstr("requested gpu; it is here since: Relu: ")));
   const Json json = Json::parse(report.json);

@@ -46,9 +46,7 @@ class PolicyProfileTest : public ::testing::Test {
     options.profile = profile;
     return options;
   }
-  static Json plan(const PolicyOptions& options) {
-    return Json::parse(policy_plan(options).report.json);
-  }
+  static Json plan(const PolicyOptions& options) { return Json::parse(policy_plan(options).json); }
   static double step_ms(const PolicyOptions& options) { return plan(options)["time"]["step_ms"]; }
 
   tandem::testing::TemporaryFolder folder_;

@@ -44,7 +44,7 @@ class PolicyRanksTest : public ::testing::Test {
   }
   Json plan(int ranks) {
     options_.ranks = ranks;
-    return Json::parse(api::policy_plan(options_).report.json);
+    return Json::parse(api::policy_plan(options_).json);
   }
 
   TemporaryFolder folder_;
@@ -66,7 +66,7 @@ TEST_F(PolicyRanksTest, AllGradientsAndTheLossAreExchanged) {
   // A ring with the 1.25e9 bytes a second and 20 microseconds a message of `DeviceProfile`.
   const double messages = 6.0 * static_cast<double>(exchange["exchanges"].size());
   EXPECT_NEAR(exchange["ms"].get<double>(), 1.5 * bytes / 1.25e6 + messages * 0.02, 1e-6);
-  EXPECT_THAT(api::policy_plan(options_).report.text,
+  EXPECT_THAT(api::policy_plan(options_).text,
               HasSubstr("ranks       4, this is the plan of one: "));
 }
 
@@ -82,7 +82,7 @@ TEST_F(PolicyRanksTest, AProfileSaysHowFastTheNetworkIs) {
 
 TEST_F(PolicyRanksTest, OneProcessExchangesNothing) {
   EXPECT_FALSE(plan(1).contains("exchange"));
-  EXPECT_THAT(api::policy_plan(options_).report.text, Not(HasSubstr("ranks")));
+  EXPECT_THAT(api::policy_plan(options_).text, Not(HasSubstr("ranks")));
 }
 
 TEST_F(PolicyRanksTest, ARankComputesItsShare) {

@@ -98,9 +98,7 @@ rules = [
     options.devices = {"gpu=emulated:0,memory=64MiB"};
     return options;
   }
-  Json plan(const PolicyOptions& options) const {
-    return Json::parse(policy_plan(options).report.json);
-  }
+  Json plan(const PolicyOptions& options) const { return Json::parse(policy_plan(options).json); }
 
   testing::TemporaryFolder folder_;
 };
@@ -138,9 +136,9 @@ TEST_F(PolicyTest, PlanListsEveryCopy) {
   EXPECT_EQ(hint["path"], "flatten");
   EXPECT_EQ(hint["bytes"], 200'704);
   EXPECT_EQ(hint["line"], 3);
-  EXPECT_THAT(policy_plan(options()).report.text, HasSubstr("13 a step, 727680 bytes (710.6 KiB)"));
+  EXPECT_THAT(policy_plan(options()).text, HasSubstr("13 a step, 727680 bytes (710.6 KiB)"));
   EXPECT_TRUE(json["fits"]);
-  EXPECT_THAT(policy_plan(options()).report.text, HasSubstr("200704 bytes cross every step"));
+  EXPECT_THAT(policy_plan(options()).text, HasSubstr("200704 bytes cross every step"));
 }
 
 TEST_F(PolicyTest, PlanTellsMemoryAndTime) {
@@ -160,7 +158,7 @@ TEST_F(PolicyTest, ShapesAndActivationsBesideTheProductsSaveCopies) {
   const std::vector<Json> copies = dense(json["transfers"]);
   EXPECT_EQ(copies.size(), 3u);
   EXPECT_EQ(bytes_of(copies), 2'688u);
-  EXPECT_THAT(policy_plan(options("better.toml")).report.text,
+  EXPECT_THAT(policy_plan(options("better.toml")).text,
               HasSubstr("3 a step, 2688 bytes (2.6 KiB)"));
   EXPECT_THAT(json["hints"], IsEmpty());
 }
@@ -168,7 +166,7 @@ TEST_F(PolicyTest, ShapesAndActivationsBesideTheProductsSaveCopies) {
 TEST_F(PolicyTest, DiffSaysWhatMoves) {
   const PolicyDiff diff = policy_diff(options(), folder_ / "policy.toml", folder_ / "better.toml");
   EXPECT_TRUE(diff.differs);
-  const Json json = Json::parse(diff.report.json);
+  const Json json = Json::parse(diff.json);
   std::vector<std::string> moved;
   for (const Json& move : json["operators"]) {
     EXPECT_EQ(move["attribute"], "run");
@@ -180,9 +178,9 @@ TEST_F(PolicyTest, DiffSaysWhatMoves) {
   EXPECT_THAT(json["parameters"], IsEmpty());
   EXPECT_EQ(json["transfers"]["copies"], Json({{"a", 13}, {"b", 3}}));
   EXPECT_EQ(json["transfers"]["bytes"], Json({{"a", 727'680}, {"b", 2'688}}));
-  EXPECT_THAT(diff.report.text, HasSubstr("run gpu -> cpu"));
-  EXPECT_THAT(diff.report.text, HasSubstr("13 -> 3 a step, 710.6 KiB -> 2.6 KiB"));
-  EXPECT_THAT(diff.report.text,
+  EXPECT_THAT(diff.text, HasSubstr("run gpu -> cpu"));
+  EXPECT_THAT(diff.text, HasSubstr("13 -> 3 a step, 710.6 KiB -> 2.6 KiB"));
+  EXPECT_THAT(diff.text,
               HasSubstr("~ {flatten,relu1,relu2}            run gpu -> cpu (3 operators)\n"));
   ASSERT_EQ(json["groups"].size(), 1u) << json["groups"];
   EXPECT_EQ(json["groups"][0]["at"], "{flatten,relu1,relu2}");
@@ -199,13 +197,13 @@ TEST_F(PolicyTest, DiffFoldsModulesThatMoveAlike) {
         "  { at = \"layer{1..2}.**\", on = \"cpu\" },\n"
         "  { at = \"relu1\", acts = \"offload\" },\n]\n");
   const PolicyDiff diff = policy_diff(options(), folder_ / "all.toml", folder_ / "two.toml");
-  EXPECT_THAT(diff.report.text,
+  EXPECT_THAT(diff.text,
               AllOf(HasSubstr("~ {layer1,layer2}.**               run, param, state gpu -> cpu "
                               "(4 operators, 4 parameters)\n"),
                     HasSubstr("~ relu1                            acts keep -> offload "
                               "(1 operator)\n")));
-  EXPECT_EQ(std::count(diff.report.text.begin(), diff.report.text.end(), '~'), 2);
-  const Json json = Json::parse(diff.report.json);
+  EXPECT_EQ(std::count(diff.text.begin(), diff.text.end(), '~'), 2);
+  const Json json = Json::parse(diff.json);
   EXPECT_EQ(json["groups"].size(), 2u);
   EXPECT_EQ(json["operators"].size(), 4u + 1u);
   EXPECT_EQ(json["parameters"].size(), 2u * 4u);  // param and state of each
@@ -231,17 +229,17 @@ TEST_F(PolicyTest, ExplainFollowsTheOperatorIntoBackwardAndUpdate) {
   EXPECT_THAT(phases, Contains("backward"));  // dW; the image takes no gradient
   EXPECT_THAT(phases, Contains("update"));
   EXPECT_THAT(report.text, HasSubstr("overrides policy.toml:3"));
-  const Report relu = policy_explain(options(), "relu1", "backward");
+  const Report relu = policy_explain(options(), "relu1", Phase::backward);
   EXPECT_THAT(relu.text, HasSubstr("backward   gpu"));
   EXPECT_THAT(relu.text, Not(HasSubstr("forward")));
-  const Json weight = Json::parse(policy_explain(options(), "layer1:weight", "update").json);
+  const Json weight = Json::parse(policy_explain(options(), "layer1:weight", Phase::update).json);
   EXPECT_EQ(weight["attributes"]["state"]["value"], "cpu");
   ASSERT_FALSE(weight["nodes"].empty());
   EXPECT_EQ(weight["nodes"][0]["device"], "cpu");
   EXPECT_EQ(weight["nodes"][0]["reason"], "state policy.toml:4");
   PolicyOptions filtered = options();
   filtered.place = {R"({ at = "**", op = "Relu", after = "layer1.add", run = "cpu" })"};
-  EXPECT_THAT(policy_explain(filtered, "relu2", "").text,
+  EXPECT_THAT(policy_explain(filtered, "relu2").text,
               HasSubstr(R"(at = "**", op = "Relu", after = "layer1.add")"));
 }
 
@@ -321,16 +319,15 @@ TEST_F(PolicyTest, HomesThatMoveNothingAreNotHinted) {
 TEST_F(PolicyTest, PlanSaysWhatDoesNotFit) {
   PolicyOptions small = options();
   small.devices = {"gpu=emulated:0,memory=64KiB"};
-  const PolicyPlan plan = policy_plan(small);
+  const Plan plan = policy_plan(small);
   EXPECT_FALSE(plan.fits);
-  EXPECT_THAT(plan.report.text, HasSubstr("the plan does not fit into gpu"));
-  const Json json = Json::parse(plan.report.json);
+  EXPECT_THAT(plan.text, HasSubstr("the plan does not fit into gpu"));
+  const Json json = Json::parse(plan.json);
   EXPECT_FALSE(json["fits"]);
   const auto peak = json["devices"]["gpu"]["peak"].get<std::size_t>();
   small.devices = {"gpu=emulated:0,memory=" + std::to_string(peak - 1) + "B"};
-  EXPECT_THAT(policy_plan(small).report.text,
-              HasSubstr("expected at most " + std::to_string(peak - 1) + " bytes, got " +
-                        std::to_string(peak) + " bytes"));
+  EXPECT_THAT(policy_plan(small).text, HasSubstr("expected at most " + std::to_string(peak - 1) +
+                                                 " bytes, got " + std::to_string(peak) + " bytes"));
 }
 
 // What a remedy is said to do, it does: the same rule on the command line comes to the same plan.
@@ -342,11 +339,10 @@ TEST_F(PolicyTest, RemediesArePlanned) {
   const auto peak = plan(small)["devices"]["gpu"]["peak"].get<std::int64_t>();
   // Three layers with two moments each: more state than anything else.
   small.devices = {"gpu=emulated:0,memory=" + std::to_string(peak * 3 / 4) + "B"};
-  const PolicyPlan full = policy_plan(small);
-  const Json remedies = Json::parse(full.report.json)["remedies"];
-  ASSERT_GE(remedies.size(), 1u) << full.report.text;
-  EXPECT_THAT(full.report.text,
-              HasSubstr("remedies    add one of these after the policy's rules:\n"));
+  const Plan full = policy_plan(small);
+  const Json remedies = Json::parse(full.json)["remedies"];
+  ASSERT_GE(remedies.size(), 1u) << full.text;
+  EXPECT_THAT(full.text, HasSubstr("remedies    add one of these after the policy's rules:\n"));
   double last = 0;
   for (const Json& remedy : remedies) {
     SCOPED_TRACE(remedy.dump());
@@ -356,12 +352,12 @@ TEST_F(PolicyTest, RemediesArePlanned) {
     EXPECT_EQ(mended["fits"], remedy["suffices"]);
     EXPECT_EQ(peak - mended["devices"]["gpu"]["peak"].get<std::int64_t>(), remedy["bytes"]);
     EXPECT_EQ(mended["time"]["step_ms"], remedy["step_ms"]);
-    EXPECT_THAT(full.report.text, HasSubstr("  " + remedy["rule"].get<std::string>() + " "));
+    EXPECT_THAT(full.text, HasSubstr("  " + remedy["rule"].get<std::string>() + " "));
     if (!remedy["suffices"].get<bool>()) continue;
     EXPECT_GE(remedy["step_ms"].get<double>(), last) << "fastest first";
     last = remedy["step_ms"];
   }
-  EXPECT_GT(last, 0) << "none suffices: " << full.report.text;
+  EXPECT_GT(last, 0) << "none suffices: " << full.text;
 }
 
 // A run keeps a program for each size and place of a micro-batch: what fits by the plan also
@@ -399,7 +395,7 @@ TEST_F(PolicyTest, TheHostHasALimitOnlyWhereThePolicySetsOne) {
   const Json json = plan(free);
   EXPECT_TRUE(json["devices"]["cpu"]["limit"].is_null());
   EXPECT_GT(json["devices"]["cpu"]["memory"], 0);
-  EXPECT_THAT(policy_plan(free).report.text, Not(HasSubstr("would swap")));
+  EXPECT_THAT(policy_plan(free).text, Not(HasSubstr("would swap")));
   free.devices.push_back("cpu=memory=512MiB");
   EXPECT_EQ(plan(free)["devices"]["cpu"]["limit"], 512 << 20);
 }
@@ -441,8 +437,10 @@ TEST_F(PolicyTest, CommandsSayWhatTheyNeed) {
   PolicyOptions both = options();
   both.model = folder_ / "model.onnx";
   EXPECT_EQ(text([&] { policy_check(both); }), which + "both" + help);
-  EXPECT_EQ(text([&] { policy_explain(options(), "relu1", "forwards"); }).substr(0, 22),
-            "there is no such phase");
+  EXPECT_EQ(text([&] { phase_of("forwards"); }).substr(0, 22), "there is no such phase");
+  both = options("policy.toml");
+  both.made = Policy();
+  EXPECT_THAT(text([&] { policy_check(both); }), HasSubstr("two policies"));
   EXPECT_THAT(text([&] { policy_edit(folder_ / "policy.toml", {.at = "relu1"}); }),
               HasSubstr("policy edit: nothing to do"));
 }

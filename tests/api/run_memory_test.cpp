@@ -46,8 +46,8 @@ TEST_P(RunMemory, IsThatOfThePlan) {
   options.place = train.place;
   options.devices = train.devices;
   const std::string printed = Trainer(digits + "train.toml", train).summary();
-  const PolicyPlan plan = policy_plan(options);
-  const std::string& planned = plan.report.text;
+  const Plan plan = policy_plan(options);
+  const std::string& planned = plan.text;
   for (const std::string device : {"cpu", "gpu"}) {
     std::multiset<std::string> told = sizes_in(printed, "memory     " + device + ":");
     std::multiset<std::string> expected = sizes_in(planned, "  " + device + " ");

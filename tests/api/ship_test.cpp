@@ -134,8 +134,8 @@ std::vector<Json> transfers_of_rows(const Json& plan) {
 TEST_F(ShipTest, LooksAStepAhead) {
   const std::string by_one = "{ at = \"embedding\", lookahead = 1 }",
                     by_three = "{ at = \"embedding\", lookahead = 3 }";
-  const Json plain = Json::parse(policy_plan(policy({by_rows})).report.json);
-  const Json fetched = Json::parse(policy_plan(policy({by_rows, by_one})).report.json);
+  const Json plain = Json::parse(policy_plan(policy({by_rows})).json);
+  const Json fetched = Json::parse(policy_plan(policy({by_rows, by_one})).json);
   const std::vector<Json> transfers = transfers_of_rows(fetched);
   EXPECT_EQ(std::count_if(transfers.begin(), transfers.end(),
                           [](const Json& each) { return each.value("ahead", false); }),
@@ -161,8 +161,8 @@ TEST_F(ShipTest, LooksAStepAhead) {
   adam.overrides = {"optimizer.kind=adam"};
   EXPECT_THAT(ahead_of(adam),
               AllOf(HasSubstr("no: "), HasSubstr("every step changes all of them")));
-  EXPECT_THAT(policy_plan(adam).report.text, HasSubstr("note        table:weight: rows of the next "
-                                                       "step are not fetched ahead: every step"));
+  EXPECT_THAT(policy_plan(adam).text, HasSubstr("note        table:weight: rows of the next "
+                                                "step are not fetched ahead: every step"));
   EXPECT_THAT(ahead_of(policy({by_rows, by_one, "{ at = \"embedding\", run = \"gpu\" }"})),
               AllOf(HasSubstr("no: "), HasSubstr("no lookup on the host is read")));
 
@@ -240,8 +240,8 @@ TEST_F(ShipTest, TablesThatDoNotCrossAreNotCounted) {
 }
 
 TEST_F(ShipTest, PlansSayWhatToExpectOfRows) {
-  const PolicyPlan plan = policy_plan(policy());
-  const Json json = Json::parse(plan.report.json);
+  const Plan plan = policy_plan(policy());
+  const Json json = Json::parse(plan.json);
   const std::vector<Json> of_rows = transfers_of_rows(json);
   ASSERT_EQ(of_rows.size(), 2u) << "there, and the gradient back: " << json["transfers"];
   std::vector<std::string> ends;
@@ -253,21 +253,21 @@ TEST_F(ShipTest, PlansSayWhatToExpectOfRows) {
   EXPECT_THAT(ends, ElementsAre("gpu", "cpu"));
   const std::size_t most = json["traffic"]["bytes"];
   EXPECT_EQ(json["traffic"]["expected_bytes"], most - 2 * (ids - 5) * row_bytes);
-  EXPECT_THAT(plan.report.text, HasSubstr("at most 2.0 KiB, about 320 B"));
+  EXPECT_THAT(plan.text, HasSubstr("at most 2.0 KiB, about 320 B"));
 
-  const Json as_results = Json::parse(policy_plan(policy({by_results})).report.json);
+  const Json as_results = Json::parse(policy_plan(policy({by_results})).json);
   EXPECT_THAT(transfers_of_rows(as_results), IsEmpty());
   EXPECT_FALSE(as_results["traffic"].contains("expected_bytes"));
 }
 
 TEST_F(ShipTest, WithoutDataPlansTakeTheBound) {
-  const Json automatic = Json::parse(policy_plan(policy_of_the_model()).report.json);
+  const Json automatic = Json::parse(policy_plan(policy_of_the_model()).json);
   EXPECT_THAT(transfers_of_rows(automatic), IsEmpty());  // 32 rows and an index for 32 ids
-  const PolicyPlan ruled = policy_plan(policy_of_the_model({by_rows}));
-  const std::vector<Json> of_rows = transfers_of_rows(Json::parse(ruled.report.json));
+  const Plan ruled = policy_plan(policy_of_the_model({by_rows}));
+  const std::vector<Json> of_rows = transfers_of_rows(Json::parse(ruled.json));
   ASSERT_FALSE(of_rows.empty());
   for (const Json& transfer : of_rows) EXPECT_FALSE(transfer.contains("expected_bytes"));
-  EXPECT_THAT(ruled.report.text, AllOf(HasSubstr("at most 2.0 KiB "), Not(HasSubstr(", about"))));
+  EXPECT_THAT(ruled.text, AllOf(HasSubstr("at most 2.0 KiB "), Not(HasSubstr(", about"))));
 }
 
 TEST_F(ShipTest, ExplainTellsTheNumbers) {
@@ -281,7 +281,7 @@ TEST_F(ShipTest, ExplainTellsTheNumbers) {
 TEST_F(ShipTest, ATableThatDoesNotFitIsNamed) {
   PolicyOptions small = policy({"{ at = \"**\", on = \"gpu\" }"});
   small.devices = {"gpu=emulated:0,memory=48KiB"};
-  EXPECT_THAT(policy_plan(small).report.text,
+  EXPECT_THAT(policy_plan(small).text,
               AllOf(HasSubstr("fits: no"), HasSubstr("the table table:weight"),
                     HasSubstr("62.5 KiB"), HasSubstr("{ at = \"embedding\", on = \"cpu\" }")));
 }
@@ -377,7 +377,7 @@ TEST_F(RowsTest, ARunsVocabularyNeedsNoData) {
   EXPECT_EQ(saved_vocabulary_rows(run, "", run.parameters.shape[0]), std::nullopt);
 
   const Engine engine;
-  Model open(engine, run, {.run_dir = folder_ / ""});  // there is no data to prepare
+  ConfiguredModel open(engine, run, {.run_dir = folder_ / ""});  // there is no data to prepare
   EXPECT_EQ(open.imported(8, true).graph.find_state("table.weight")->start.shape(),
             (Shape{3, columns}));
 }

@@ -66,7 +66,7 @@ class ActsTest : public ::testing::Test {
     return options;
   }
   Json planned(const std::string& config, const std::string& rules) {
-    return Json::parse(api::policy_plan(options(config, policy(rules))).report.json);
+    return Json::parse(api::policy_plan(options(config, policy(rules))).json);
   }
   std::string config(const std::string& name, const std::string& model, std::int64_t samples,
                      const std::string& logits, const std::string& labels) {

@@ -59,8 +59,8 @@ class OffloadTest : public ::testing::TestWithParam<const char*> {
     api::PolicyOptions options;
     options.config = folder_ / "train.toml";
     options.devices = {device(limit)};
-    const api::PolicyPlan plan = api::policy_plan(options);
-    Json memory = Json::parse(plan.report.json)["devices"]["gpu"];
+    const api::Plan plan = api::policy_plan(options);
+    Json memory = Json::parse(plan.json)["devices"]["gpu"];
     memory["fits"] = plan.fits;
     return memory;
   }

@@ -44,7 +44,7 @@ class PlacedTraining {
                  PlacedOptions options = {})
       : config_(config_of(model, batch, settings)),
         engine_(engine_of(config_.threads, options)),
-        model_(std::make_shared<api::Model>(*engine_, config_)),
+        model_(std::make_shared<api::ConfiguredModel>(*engine_, config_)),
         data_(model_),
         placed_(model_, api::read_run_policy(config_, options.placing), options.placing,
                 options.counts_rows ? &data_ : nullptr),
@@ -223,7 +223,7 @@ class PlacedTraining {
 
   RunConfig config_;
   std::unique_ptr<api::Engine> engine_;
-  std::shared_ptr<api::Model> model_;
+  std::shared_ptr<api::ConfiguredModel> model_;
   api::ModelData data_;
   api::PlacedModel placed_;
   RunParts parts_;

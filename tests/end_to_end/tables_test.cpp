@@ -117,7 +117,7 @@ TEST(Tables, HaveARowForEachWordOfAVocabulary) {
          "data={kind=\"tsv\", columns=[\"label\", \"word\"], train={files=[\"train.tsv\"]}, "
          "fields={ids={from=\"word\", as=[\"vocabulary(min_count=1)\"]}}}"});
     const api::Engine engine(1);
-    api::Model model(engine, config);
+    api::ConfiguredModel model(engine, config);
     return model.imported(2, true).graph.find_state("table.weight")->start.shape()[0];
   };
   std::ofstream(folder / "train.tsv") << "1\ty\n2\tx\n3\tz\n4\tx\n";

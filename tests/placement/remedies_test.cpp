@@ -5,6 +5,7 @@
 #include <map>
 
 #include "engine/graph/error.h"
+#include "placement/report/plan.h"
 #include "placement/report/remedies.h"
 #include "tests/placement/support.h"
 
@@ -99,8 +100,8 @@ TEST(Remedies, RulesThatFreeNothingMoreAreLeftOut) {
 TEST(Remedies, TheTextSaysWhichIsEnough) {
   EXPECT_EQ(remedies_text({}), "");
   EXPECT_EQ(
-      remedies_text(
-          {{rule_on("a.**", "cpu"), 2048, true, 1.5e-3}, {rule_on("b", "cpu"), 512, false, 2e-3}}),
+      remedies_text(remedies_data(
+          {{rule_on("a.**", "cpu"), 2048, true, 1.5e-3}, {rule_on("b", "cpu"), 512, false, 2e-3}})),
       "remedies    add one of these after the policy's rules:\n"
       "  { at = \"a.**\", on = \"cpu\" }  frees 2.0 KiB, fits; 1.500 ms a step\n"
       "  { at = \"b\", on = \"cpu\" }     frees 512 B, not enough by itself; 2.000 ms a step\n");

@@ -33,11 +33,11 @@ void add_misfits(const Error& error, CheckedData& to) {
 void compare_with_model(const RunConfig& config, const VocabularyRows& rows,
                         const CheckedSources& sources, CheckedData& to) {
   const Engine engine(1);
-  std::optional<Model> model;
+  std::optional<ConfiguredModel> model;
   Graph graph;
   OpenOptions as_model;
   try {
-    model.emplace(engine, config, ModelOptions{.rows = rows});
+    model.emplace(engine, config, ConfiguredModelOptions{.rows = rows});
     const Graph& imported = model->micro_batch().graph;
     PassContext context{engine.operators, engine.evaluate, {}, {}};
     graph = run_passes(keep_named_values(imported, config), context);

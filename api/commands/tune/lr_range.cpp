@@ -148,10 +148,10 @@ LrRangeReport lr_range(const std::string& config_path, const LrRangeOptions& opt
   const PlacingArguments placing{options.place, options.devices};
   RunPolicy policy = read_run_policy(config, placing);
   const Engine engine(policy.threads);
-  ModelOptions of_model;
+  ConfiguredModelOptions of_model;
   of_model.on_message = options.on_message;
   of_model.stop_requested = [&] { return options.stop.stop_requested(); };
-  const auto model = std::make_shared<Model>(engine, config, of_model);
+  const auto model = std::make_shared<ConfiguredModel>(engine, config, of_model);
   ModelData model_data(model);
   PlacedModel placed(model, std::move(policy), placing, &model_data);
   DataSets data = model_data.sets();
