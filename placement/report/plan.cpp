@@ -251,12 +251,12 @@ std::string ranks_block(const ResolvedPolicy& resolved, const PlannedStep& step)
       "exposed {:.3f} ms\n",
       step.ranks, sums.exchanges, bytes_text(sums.bytes), sums.milliseconds, sums.exposed_ms);
   for (const PlannedExchange& exchange : step.exchanges) {
-    text += fmt::format("  {:>11} {:<14} {:<8} {:<18} {} {}{}{}\n", bytes_text(exchange.bytes),
+    text += fmt::format("  {:>11} {:<14} {:<8} {:<18} {} ({}) {}{}{}\n", bytes_text(exchange.bytes),
                         resolved.device_name(exchange.device), phase_name(exchange.phase),
                         exchange.exposed_ms < 1e-6
                             ? "hidden"
                             : fmt::format("exposed {:.3f} ms", exchange.exposed_ms),
-                        exchange.op, exchange.path,
+                        exchange.op, exchange.algorithm, exchange.path,
                         exchange.operands > 1 ? fmt::format(" of {}", exchange.operands) : "",
                         exchange.times > 1 ? fmt::format(" ({} times)", exchange.times) : "");
   }
@@ -269,6 +269,7 @@ Json ranks_json(const ResolvedPolicy& resolved, const PlannedStep& step) {
   for (const PlannedExchange& exchange : step.exchanges) {
     exchanges.push_back({{"op", exchange.op},
                          {"path", exchange.path},
+                         {"algorithm", exchange.algorithm},
                          {"device", resolved.device_name(exchange.device)},
                          {"phase", phase_name(exchange.phase)},
                          {"operands", exchange.operands},
