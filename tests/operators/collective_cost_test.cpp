@@ -40,9 +40,18 @@ TEST(CollectiveCosts, OfAnAllReduceOverManyRanks) {
   EXPECT_NEAR(all_reduce_seconds("ring", 512, half_of_digits), 5.122264e-3, 1e-9);
   // 24 messages, and all bytes twice.
   EXPECT_NEAR(all_reduce_seconds("tree", 4096, half_of_digits), 132.288e-6, 1e-9);
+  // 12 messages with all bytes.
+  EXPECT_NEAR(all_reduce_seconds("doubling", 4096, half_of_digits), 133.728e-6, 1e-9);
+  // 24 messages, and 4095 / 4096 of the bytes twice.
+  EXPECT_NEAR(all_reduce_seconds("halving", 4096, half_of_digits), 132.285e-6, 1e-9);
 }
 
-TEST(CollectiveCosts, OfATreeOfRanksThatAreNoPowerOfTwo) {
+// Six ranks are four and two that give all their bytes to others and get all sums: 2 messages more,
+// and the bytes twice.
+TEST(CollectiveCosts, OfRanksThatAreNoPowerOfTwo) {
+  EXPECT_NEAR(all_reduce_seconds("doubling", 6, half_of_digits), (4 * 5 + 4 * 6.144) * 1e-6, 1e-12);
+  EXPECT_NEAR(all_reduce_seconds("halving", 6, half_of_digits), (6 * 5 + 3.5 * 6.144) * 1e-6,
+              1e-12);
   EXPECT_NEAR(all_reduce_seconds("tree", 6, half_of_digits), (6 * 5 + 2 * 6.144) * 1e-6, 1e-12);
 }
 
@@ -67,7 +76,9 @@ TEST(CollectiveCosts, WhatIsAddedUp) {
   };
   EXPECT_DOUBLE_EQ(added("ring", 8, 800), 700);
   EXPECT_DOUBLE_EQ(added("direct", 8, 800), 700);
-  EXPECT_DOUBLE_EQ(added("whole", 8, 800), 5600);
+  EXPECT_DOUBLE_EQ(added("halving", 8, 800), 700);
+  EXPECT_DOUBLE_EQ(added("doubling", 8, 800), 2400);
+  EXPECT_DOUBLE_EQ(added("doubling", 9, 800), 3200);
 }
 
 std::string chosen(CollectiveLibrary library, CollectiveKind kind, double ranks, double bytes) {
@@ -87,11 +98,19 @@ TEST(ChosenCollectives, OfMessagesGoByRanksAndBytes) {
     return choose_collective(CollectiveLibrary::messages,
                              {CollectiveKind::all_reduce, ranks, bytes}, assumed_bytes_a_message);
   };
-  EXPECT_STREQ(of(2, 1 << 10).algorithm->name, "whole");
-  EXPECT_STREQ(of(2, 16 << 20).algorithm->name, "direct");
+  EXPECT_STREQ(of(2, 1 << 10).algorithm->name, "doubling");
+  EXPECT_STREQ(of(2, 16 << 20).algorithm->name, "halving");
+  EXPECT_STREQ(of(3, 1 << 10).algorithm->name, "whole");
+  EXPECT_STREQ(of(3, 16 << 20).algorithm->name, "direct");
   EXPECT_STREQ(of(8, 1 << 10).algorithm->name, "whole");
   EXPECT_STREQ(of(8, 16 << 20).algorithm->name, "direct");
-  EXPECT_STREQ(of(4096, half_of_digits).algorithm->name, "direct");
+  EXPECT_STREQ(of(64, 1 << 10).algorithm->name, "doubling");
+  EXPECT_STREQ(of(64, 16 << 20).algorithm->name, "halving");
+  EXPECT_STREQ(of(1000, 1 << 20).algorithm->name, "halving");
+  EXPECT_STREQ(of(1000, 1 << 30).algorithm->name, "direct");
+  // Both all-reduces of the digits example: 2 x 25 messages, and 24.57 us for the bytes.
+  EXPECT_STREQ(of(4096, half_of_digits).algorithm->name, "halving");
+  EXPECT_NEAR(2 * seconds_of(of(4096, half_of_digits).cost), 0.27457e-3, 1e-8);
 }
 
 // Ranks that exchange messages say to their neighbours what they run, which is a message.

@@ -70,12 +70,37 @@ PossibleCost whole_cost(const CollectiveWork& work) {
   return CollectiveCost{messages_at_once(work), bytes, bytes};
 }
 
+// The ranks beyond a power of two give all of their bytes to others before the steps of a sum, and
+// get the sum afterwards.
+CollectiveCost with_extra_ranks(CollectiveCost cost, const CollectiveWork& work) {
+  if (std::exp2(std::floor(std::log2(work.ranks))) == work.ranks) return cost;
+  return {cost.messages + 2, cost.bytes + 2 * work.bytes, cost.added + work.bytes};
+}
+
+// Pairs of ranks exchange all that they have, and add it up.
+PossibleCost doubling_cost(const CollectiveWork& work) {
+  if (work.kind != CollectiveKind::all_reduce) return std::nullopt;
+  const double steps = std::floor(std::log2(work.ranks)), bytes = steps * work.bytes;
+  return with_extra_ranks({steps, bytes, bytes}, work);
+}
+
+// Pairs of ranks exchange halves, of which each adds up one, then halves of these, ...; sums come
+// back in the opposite order.
+PossibleCost halving_cost(const CollectiveWork& work) {
+  if (work.kind != CollectiveKind::all_reduce) return std::nullopt;
+  const double steps = std::floor(std::log2(work.ranks));
+  const double bytes = (1 - std::exp2(-steps)) * work.bytes;
+  return with_extra_ranks({2 * steps, 2 * bytes, bytes}, work);
+}
+
 }  // namespace
 
 std::span<const CollectiveAlgorithm> all_collective_algorithms() {
   static constexpr CollectiveAlgorithm all[] = {
       {CollectiveMethod::ring, "ring", CollectiveLibrary::nccl, ring_cost},
       {CollectiveMethod::tree, "tree", CollectiveLibrary::nccl, tree_cost},
+      {CollectiveMethod::doubling, "doubling", CollectiveLibrary::messages, doubling_cost},
+      {CollectiveMethod::halving, "halving", CollectiveLibrary::messages, halving_cost},
       {CollectiveMethod::whole, "whole", CollectiveLibrary::messages, whole_cost},
       {CollectiveMethod::direct, "direct", CollectiveLibrary::messages, direct_cost},
       {CollectiveMethod::direct, "direct", CollectiveLibrary::nccl, direct_exchange_cost},

@@ -31,7 +31,7 @@ struct CollectiveCost {
   double added = 0;  // bytes that it adds to others
 };
 
-enum class CollectiveMethod : std::uint8_t { ring, tree, whole, direct };
+enum class CollectiveMethod : std::uint8_t { ring, tree, doubling, halving, whole, direct };
 
 struct CollectiveAlgorithm {
   CollectiveMethod method;
