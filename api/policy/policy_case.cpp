@@ -86,12 +86,14 @@ RunLength length_of(const RunConfig& config, const DataSets& data) {
 DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved,
                          const DeviceProfiles& stored) {
   DeviceProfile profile = assumed_profile(device.facts());
-  if (resolved.family()) profile.link_bandwidth = assumed_link_bandwidth;
+  const DeviceFamily* const family = resolved.family();
+  if (family != nullptr) profile.link_bandwidth = assumed_link_bandwidth;
   if (const auto known = stored.find(resolved.name); known != stored.end()) {
     profile = known->second.profile;
   }
   if (resolved.binding.bandwidth) profile.link_bandwidth = *resolved.binding.bandwidth;
   if (resolved.binding.latency) profile.link_latency = *resolved.binding.latency;
+  if (family != nullptr && family->has_nccl) profile.collectives = CollectiveLibrary::nccl;
   return profile;
 }
 

@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+#include "engine/operators/collectives/collective_cost.h"
+
 namespace tandem::api {
 namespace {
 
@@ -81,12 +83,17 @@ class Exchanges {
 Network measure_network(const Engine& engine, RankGroup& group) {
   engine.cpu->join(group.make_communicator());
   Exchanges exchanges(engine, group);
-  const double ranks = group.ranks();
+  const auto cost = [&](std::size_t elements) {
+    const CollectiveWork work{CollectiveKind::all_reduce, static_cast<double>(group.ranks()),
+                              static_cast<double>(elements * sizeof(float))};
+    return choose_collective(CollectiveLibrary::messages, work, assumed_bytes_a_message).cost;
+  };
   const Seconds one = exchanges.of_one(), many = exchanges.of_many();
+  const CollectiveCost of_one = cost(1), of_many = cost(most_elements);
   Network network;
-  network.latency = one.count() / (2 * (ranks - 1));
-  network.bytes_per_second = 2 * (ranks - 1) / ranks * static_cast<double>(most_elements) *
-                             sizeof(float) / std::max((many - one).count(), 1e-9);
+  network.latency = one.count() / of_one.messages;
+  network.bytes_per_second =
+      of_many.bytes / std::max(many.count() - of_many.messages * network.latency, 1e-9);
   return network;
 }
 

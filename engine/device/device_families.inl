@@ -3,5 +3,5 @@
 // in kernels/ finds and opens its devices.
 
 TANDEM_DEVICE_FAMILY(cuda, .noun = "GPU", .name = "gpu", .version = "compute capability",
-                     .is_hardware = true, .has_tf32 = true, .models = cuda_models)
+                     .is_hardware = true, .has_tf32 = true, .has_nccl = true, .models = cuda_models)
 TANDEM_DEVICE_FAMILY(emulated, .noun = "emulated device", .has_set_link = true)

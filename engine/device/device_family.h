@@ -27,6 +27,7 @@ struct DeviceFamily {
   bool is_hardware = false;   // a machine may lack it; otherwise the monitor checks every access
   bool has_set_link = false;  // `bandwidth` and `latency` of a binding are those of its link
   bool has_tf32 = false;
+  bool has_nccl = false;  // it carries out operations over all ranks
   std::span<const DeviceModel> models = {};
 };
 

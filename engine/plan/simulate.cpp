@@ -97,6 +97,14 @@ std::string request_text(const Graph& graph, const Node& node) {
   return text + "]";
 }
 
+ChosenCollective chosen_collective(const Graph& graph, const Node& node,
+                                   const DeviceProfile& profile) {
+  const bool is_fixed = profile.collectives == CollectiveLibrary::messages;
+  return choose_collective(
+      profile.collectives, collective_work(graph, node),
+      is_fixed ? assumed_bytes_a_message : profile.network_bandwidth * profile.network_latency);
+}
+
 double seconds_of(const Instruction& instruction, const Lowered& lowered,
                   const DeviceProfile& profile) {
   switch (instruction.kind) {
@@ -120,8 +128,10 @@ double seconds_of(const Instruction& instruction, const Lowered& lowered,
       return bytes / profile.link_bandwidth + profile.link_latency;
     }
     case Instruction::Kind::collective: {
-      const RingTraffic traffic = ring_traffic(lowered.graph, lowered.graph.node(instruction.node));
-      return traffic.bytes / profile.network_bandwidth + traffic.messages * profile.network_latency;
+      // What has come is added up while the next bytes come.
+      const CollectiveCost cost =
+          chosen_collective(lowered.graph, lowered.graph.node(instruction.node), profile).cost;
+      return cost.bytes / profile.network_bandwidth + cost.messages * profile.network_latency;
     }
     default:
       return 0;
@@ -150,8 +160,14 @@ class Simulator {
         if (list[i].kind == Instruction::Kind::record) {
           recorder_[list[i].event] = static_cast<int>(result_.spans.size()) - 1;
         } else if (list[i].kind != Instruction::Kind::wait) {
-          result_.spans.push_back({static_cast<int>(q), static_cast<int>(i)});
-          seconds_.push_back(seconds_of(list[i], lowered, profiles[plan.queues[q].device]));
+          const DeviceProfile& profile = profiles[plan.queues[q].device];
+          SimulatedSpan& span = result_.spans.emplace_back();
+          span.queue = static_cast<int>(q);
+          span.index = static_cast<int>(i);
+          seconds_.push_back(seconds_of(list[i], lowered, profile));
+          if (list[i].kind != Instruction::Kind::collective) continue;
+          const Node& node = lowered.graph.node(list[i].node);
+          span.algorithm = chosen_collective(lowered.graph, node, profile).algorithm->name;
         }
       }
     }

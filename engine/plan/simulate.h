@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/operators/collectives/collective_cost.h"
 #include "engine/plan/plan.h"
 
 namespace tandem {
@@ -21,12 +22,17 @@ struct DeviceProfile {
   /// The network between ranks, by default 10 Gb/s.
   double network_bandwidth = 1.25e9;  // bytes a second, in each direction
   double network_latency = 20e-6;     // seconds a message
+  CollectiveLibrary collectives = CollectiveLibrary::messages;
   /// Seconds of kernels by `request_text`.
   std::map<std::string, double> measured = {};
 };
 
 /// What a kernel is asked for, independent of device and path: operator, attributes, body, types.
 std::string request_text(const Graph& graph, const Node& node);
+
+/// How the ranks carry out an operation over all of them.
+ChosenCollective chosen_collective(const Graph& graph, const Node& node,
+                                   const DeviceProfile& profile);
 
 /// Seconds of a kernel or a copy, as measured or by the roofline; 0 for waits and records.
 double seconds_of(const Instruction& instruction, const Lowered& lowered,
@@ -42,9 +48,10 @@ struct SimulatedQueue {
 
 /// A kernel or a copy in the last simulated step.
 struct SimulatedSpan {
-  int queue = 0, index = 0;   // which instruction
-  double start = 0, end = 0;  // seconds
-  double exposed = 0;         // seconds that computing queues waited for it
+  int queue = 0, index = 0;    // which instruction
+  double start = 0, end = 0;   // seconds
+  double exposed = 0;          // seconds that computing queues waited for it
+  const char* algorithm = "";  // how ranks carry out an operation over all of them
 };
 
 /// A wait in the last simulated step that held its queue up.

@@ -7,7 +7,6 @@
 
 #include "engine/graph/align.h"
 #include "engine/operators/tables/rows.h"
-#include "engine/ranks/reduce_elements.h"
 
 namespace tandem {
 namespace {
@@ -61,7 +60,7 @@ void MessageOperations::run(const MessageTask& task, const MessageOperands& oper
   if (ranks_ > 1) greet(task);
   switch (task.kind) {
     case CollectiveKind::all_reduce:
-      return reduce_all(task, input, output);
+      return all_reduce(task, input, output);
     case CollectiveKind::all_gather:
       return gather_parts(task, operands);
     case CollectiveKind::reduce_scatter:
@@ -86,79 +85,6 @@ void MessageOperations::greet(const MessageTask& task) {
                            " at " + to_string(other) + ", rank " + std::to_string(rank_) + " at " +
                            to_string(task),
                        "run the same version with the same configuration on all ranks"};
-}
-
-void MessageOperations::reduce_all(const MessageTask& task, const char* from, char* to) {
-  const std::size_t bytes = task.count * size_of(task.dtype);
-  const auto ranks = static_cast<std::size_t>(ranks_);
-  if (bytes * ranks > sizes_.small) {
-    return reduce_chunks(task, {task.count, ranks}, from, to);
-  }
-  char* const received = scratch(bytes * ranks);
-  for (int distance = 1; distance < ranks_; ++distance) {
-    const int source = previous(distance);
-    receive(source, Lane::data, received + static_cast<std::size_t>(source) * bytes, bytes,
-            pieces_[0]);
-  }
-  for (int distance = 1; distance < ranks_; ++distance)
-    send(next(distance), Lane::data, from, bytes, pieces_[0]);
-  wait(pieces_[0], true);
-  for (std::size_t r = 0; r < ranks; ++r) sources_[r] = received + r * bytes;
-  sources_[static_cast<std::size_t>(rank_)] = from;
-  reduce_elements(to, sources_, task.count, task.dtype, task.reduction);
-}
-
-// Each chunk has one rank that reduces it, in pieces: while one piece is reduced, the next ones
-// arrive, and earlier results go to all ranks.
-void MessageOperations::reduce_chunks(const MessageTask& task, const Chunks& chunks,
-                                      const char* from, char* to) {
-  const std::size_t size = size_of(task.dtype),
-                    piece = std::max<std::size_t>(1, sizes_.piece / size);
-  const auto in_piece = [&](int rank, std::size_t k) {  // elements
-    const std::size_t chunk = chunks.size(rank), begin = std::min(chunk, k * piece);
-    return std::min(piece, chunk - begin);
-  };
-  const std::size_t slot = piece * size;
-  char* const received = scratch(2 * slot * chunks.ranks);
-  const auto received_from = [&](int rank, std::size_t k) {
-    return received + (k % 2 * chunks.ranks + static_cast<std::size_t>(rank)) * slot;
-  };
-  const auto begin_piece = [&](std::size_t k) {
-    for (int distance = 1; distance < ranks_; ++distance) {
-      const int source = previous(distance);
-      receive(source, Lane::data, received_from(source, k), in_piece(rank_, k) * size,
-              pieces_[k % 2]);
-    }
-    for (int distance = 1; distance < ranks_; ++distance) {
-      const int target = next(distance);
-      send(target, Lane::data, from + (chunks.begin(target) + k * piece) * size,
-           in_piece(target, k) * size, pieces_[k % 2]);
-    }
-  };
-  const std::size_t pieces = (chunks.size(0) + piece - 1) / piece;  // the first is the largest
-  const std::size_t own_begin = chunks.begin(rank_);
-  begin_piece(0);
-  for (std::size_t k = 0; k < pieces; ++k) {
-    if (k + 1 < pieces) begin_piece(k + 1);
-    wait(pieces_[k % 2], true);
-    const std::size_t count = in_piece(rank_, k);
-    for (int rank = 0; rank < ranks_; ++rank)
-      sources_[static_cast<std::size_t>(rank)] = received_from(rank, k);
-    sources_[static_cast<std::size_t>(rank_)] = from + (own_begin + k * piece) * size;
-    char* const reduced = to + (own_begin + k * piece) * size;
-    reduce_elements(reduced, sources_, count, task.dtype, task.reduction);
-    Requests& results = results_[k % 2];
-    wait(results, true);
-    for (int distance = 1; distance < ranks_; ++distance) {
-      const int source = previous(distance);
-      receive(source, Lane::result, to + (chunks.begin(source) + k * piece) * size,
-              in_piece(source, k) * size, results);
-    }
-    for (int distance = 1; distance < ranks_; ++distance)
-      send(next(distance), Lane::result, reduced, count * size, results);
-  }
-  wait(results_[0], true);
-  wait(results_[1], true);
 }
 
 void MessageOperations::all_to_all(const MessageTask& task, const char* from, char* to) {
@@ -231,7 +157,7 @@ void MessageOperations::broadcast(const MessageTask& task, const char* from, cha
   if (rank_ == root && from != to) std::memcpy(to, from, bytes);
   if (ranks_ == 1) return;
   const Chunks chunks{bytes, static_cast<std::size_t>(ranks_)};
-  if (bytes <= sizes_.small) return broadcast_by_tree(root, to, bytes);
+  if (bytes <= 2 * sizes_.latency) return broadcast_by_tree(root, to, bytes);
   // Each rank passes on a chunk, so that the root sends little more than all bytes once.
   const auto chunk = [&](int rank) { return to + chunks.begin(rank); };
   for (int distance = 1; distance < ranks_; ++distance) {
@@ -317,7 +243,7 @@ char* MessageOperations::scratch(std::size_t bytes) {
   if (bytes <= scratch_bytes_) return scratch_;
   std::free(scratch_);
   scratch_bytes_ = 0;
-  const std::size_t rounded = align_up(std::max(bytes, sizes_.small), std::size_t{4096});
+  const std::size_t rounded = align_up(bytes, std::size_t{4096});
   scratch_ = static_cast<char*>(std::aligned_alloc(4096, rounded));
   if (scratch_ == nullptr) throw std::bad_alloc();
   scratch_bytes_ = rounded;

@@ -1,5 +1,5 @@
-// The messages of each operation over all ranks: direct exchanges, chunks that one rank reduces for
-// all, trees. The order of every reduction is that of the ranks, whatever comes first.
+// The messages of each operation over all ranks. The order of a reduction depends only on the
+// number of ranks, whatever comes first and however many elements there are.
 #pragma once
 
 #include <array>
@@ -7,12 +7,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/graph/types.h"
+#include "engine/operators/collectives/collective_cost.h"
 #include "engine/ranks/communicator.h"
 #include "engine/ranks/part_segments.h"
 #include "engine/ranks/rank_messages.h"
@@ -55,7 +57,10 @@ struct MessageOperands {
 std::string to_string(const MessageTask& task);
 
 struct MessageSizes {
-  std::size_t small = std::size_t{64} << 10;   // bytes of all ranks together that go in one round
+  /// Bytes that go in the time of a message: decides how ranks exchange few bytes.
+  std::size_t latency = static_cast<std::size_t>(assumed_bytes_a_message);
+  /// How ranks add up; nothing: as their number and the bytes make it cheapest.
+  std::optional<CollectiveMethod> all_reduce = {};
   std::size_t piece = std::size_t{256} << 10;  // bytes that are reduced while the next ones come
   std::size_t message = RankMessages::most_bytes;
   /// Where there are several operands, shorter ones are copied into one message, which is worth the
@@ -103,10 +108,24 @@ class MessageOperations {
     std::size_t size(int rank) const { return begin(rank + 1) - begin(rank); }
   };
 
+  /// Elements [begin, begin + count).
+  struct Range {
+    std::size_t begin = 0, count = 0;
+  };
+
   void greet(const MessageTask& task);
-  void reduce_all(const MessageTask& task, const char* from, char* to);
-  /// Every chunk's reduction into `to`; the own one is made here.
-  void reduce_chunks(const MessageTask& task, const Chunks& chunks, const char* from, char* to);
+  // message_all_reduce.cpp
+  void all_reduce(const MessageTask& task, const char* from, char* to);
+  void reduce_in_pairs(const MessageTask& task, CollectiveMethod method, const char* from,
+                       char* to);
+  void reduce_by_doubling(const MessageTask& task, const char* sums, char* to);
+  void reduce_by_halving(const MessageTask& task, const char* sums, char* to);
+  void reduce_wholes(const MessageTask& task, const char* from, char* to);
+  void reduce_directly(const MessageTask& task, const char* from, char* to);
+  /// Sends another rank elements of `sums`, and adds to others what it sends for them; `to` gets
+  /// these, at the same place.
+  void exchange_sums(const MessageTask& task, int other, const char* sums, const Range& given,
+                     const Range& kept, char* to);
   // message_gather.cpp
   void scatter_parts(const MessageTask& task, const MessageOperands& operands);
   void gather_parts(const MessageTask& task, const MessageOperands& operands);

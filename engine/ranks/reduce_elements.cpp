@@ -47,16 +47,31 @@ void take_block(A* sums, const T* from, std::size_t count) {
   }
 }
 
+/// Elements [begin, begin + count) of the operands first, first + step, first + 2 step, ...
+template <class Operation, class A, class T>
+void reduce_block(A* sums, std::span<const void* const> from, std::size_t first, std::size_t step,
+                  std::size_t begin, std::size_t count) {
+  const auto elements = [&](std::size_t rank) { return static_cast<const T*>(from[rank]) + begin; };
+  const std::size_t second = first + step;
+  if (second >= from.size()) {
+    const T* const only = elements(first);
+    for (std::size_t i = 0; i < count; ++i) sums[i] = static_cast<A>(only[i]);
+    return;
+  }
+  reduce_block<Operation, A, T>(sums, from, first, 2 * step, begin, count);
+  if (second + 2 * step >= from.size()) return take_block<Operation>(sums, elements(second), count);
+  std::array<A, block> others;
+  reduce_block<Operation, A, T>(others.data(), from, second, 2 * step, begin, count);
+  take_block<Operation>(sums, static_cast<const A*>(others.data()), count);
+}
+
 template <class Operation, class T>
 void reduce_with(void* to, std::span<const void* const> from, std::size_t count, bool is_mean) {
   using A = Wide<T>;
   std::array<A, block> sums;
   for (std::size_t begin = 0; begin < count; begin += block) {
     const std::size_t here = std::min(block, count - begin);
-    const T* const first = static_cast<const T*>(from[0]) + begin;
-    for (std::size_t i = 0; i < here; ++i) sums[i] = static_cast<A>(first[i]);
-    for (const void* const other : from.subspan(1))
-      take_block<Operation>(sums.data(), static_cast<const T*>(other) + begin, here);
+    reduce_block<Operation, A, T>(sums.data(), from, 0, 1, begin, here);
     if constexpr (std::is_floating_point_v<A>) {
       const A ranks = static_cast<A>(from.size());
       if (is_mean) {
@@ -81,6 +96,12 @@ void reduce(void* to, std::span<const void* const> from, std::size_t count, Redu
     case Reduction::minimum:
       return reduce_with<Minimum, T>(to, from, count, false);
   }
+}
+
+template <class T>
+void divide_all(void* sums, std::size_t count, int ranks) {
+  T* const all = static_cast<T*>(sums);
+  for (std::size_t i = 0; i < count; ++i) all[i] /= static_cast<T>(ranks);
 }
 
 }  // namespace
@@ -131,6 +152,12 @@ void reduce_elements(void* to, std::span<const void* const> from, std::size_t co
     case DType::float8_e8m0fnu:
       assert(false && "reduction_problem refuses them");
   }
+}
+
+void divide_elements(void* sums, std::size_t count, DType dtype, int ranks) {
+  assert(dtype == DType::float32 || dtype == DType::float64);
+  if (dtype == DType::float32) return divide_all<float>(sums, count, ranks);
+  divide_all<double>(sums, count, ranks);
 }
 
 }  // namespace tandem

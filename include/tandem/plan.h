@@ -40,6 +40,7 @@ struct Plan : Report {
   };
   struct Exchange {
     std::string op, path, device;  // "AllReduce"; the operator's or bucket's path
+    std::string algorithm;         // "ring", "tree", "halving": the least time by the cost model
     Phase phase = Phase::update;
     std::uint64_t operands = 0, bytes = 0;  // on one rank, for one exchange
     double seconds = 0, exposed_seconds = 0;

@@ -13,7 +13,10 @@ std::vector<PlannedExchange> exchanges_of(const CompiledProgram& program,
     if (instruction.kind != Instruction::Kind::collective) continue;
     const Graph& graph = program.lowered.graph;
     const Node& node = graph.node(instruction.node);
-    PlannedExchange exchange{.op = node.op->name, .path = node.path, .device = queue.device};
+    PlannedExchange exchange{.op = node.op->name,
+                             .path = node.path,
+                             .algorithm = span.algorithm,
+                             .device = queue.device};
     exchange.phase = node.phase;
     const std::vector<ValueId> given = given_values(node);
     exchange.operands = given.size();

@@ -13,7 +13,8 @@ namespace tandem {
 struct PlannedExchange {
   std::string op;    // "AllReduce"
   std::string path;  // the operator's or bucket's
-  int device = 0;    // the one whose communicator is used
+  std::string algorithm;
+  int device = 0;  // the one whose communicator is used
   Phase phase = Phase::update;
   std::size_t operands = 0;  // gradients that travel together
   std::size_t bytes = 0;     // its operands on one rank

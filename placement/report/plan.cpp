@@ -66,6 +66,7 @@ api::Plan::Exchange exchange_data(const PlannedExchange& exchange, const Resolve
   api::Plan::Exchange data;
   data.op = exchange.op;
   data.path = exchange.path;
+  data.algorithm = exchange.algorithm;
   data.device = resolved.device_name(exchange.device);
   data.phase = phase_data(exchange.phase);
   data.operands = exchange.operands;

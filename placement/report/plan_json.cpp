@@ -45,6 +45,7 @@ Json exchange_json(const api::Plan& plan) {
   for (const api::Plan::Exchange& exchange : plan.exchanges) {
     exchanges.push_back({{"op", exchange.op},
                          {"path", exchange.path},
+                         {"algorithm", exchange.algorithm},
                          {"device", exchange.device},
                          {"phase", phase_name(exchange.phase)},
                          {"operands", exchange.operands},

@@ -102,9 +102,10 @@ std::string ranks_block(const api::Plan& plan) {
       plan.ranks, sums.exchanges, shown_bytes(sums.bytes), sums.seconds * 1e3,
       sums.exposed_seconds * 1e3);
   for (const api::Plan::Exchange& exchange : plan.exchanges) {
-    text += fmt::format("  {:>11} {:<14} {:<8} {:<18} {} {}{}{}\n", shown_bytes(exchange.bytes),
-                        exchange.device, phase_name(exchange.phase),
-                        exposed_text(exchange.exposed_seconds), exchange.op, exchange.path,
+    text += fmt::format("  {:>11} {:<14} {:<8} {:<18} {} ({}) {}{}{}\n",
+                        shown_bytes(exchange.bytes), exchange.device, phase_name(exchange.phase),
+                        exposed_text(exchange.exposed_seconds), exchange.op, exchange.algorithm,
+                        exchange.path,
                         exchange.operands > 1 ? fmt::format(" of {}", exchange.operands) : "",
                         times_text(exchange.times));
   }

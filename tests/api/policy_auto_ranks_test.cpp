@@ -14,6 +14,7 @@ namespace tandem::api {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
@@ -109,6 +110,22 @@ TEST_F(PolicyAutoRanksTest, SmallNetworksAreDataParallel) {
   const Json found = run(digits);
   EXPECT_EQ(found["sharding"], "data parallel");
   EXPECT_THAT(written(), Not(HasSubstr("shard")));
+}
+
+// With rings, the two all-reduces of the digits example would take 82 ms.
+TEST_F(PolicyAutoRanksTest, ThousandsOfRanksExchangeInPairs) {
+  PolicyOptions digits = options("digits", 4096);
+  digits.policy.clear();
+  digits.ranks = 4096;
+  digits.network = "100Gb/s,5us";
+  digits.overrides = {
+      "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", "
+      "logits=\"logits\", labels=\"labels\"}]"};
+  const Json exchange = Json::parse(policy_plan(digits).json)["exchange"];
+  EXPECT_GT(exchange["ms"].get<double>(), 0.2);
+  EXPECT_LT(exchange["ms"].get<double>(), 0.5);
+  for (const Json& one : exchange["exchanges"])
+    EXPECT_THAT(one["algorithm"].get<std::string>(), AnyOf("halving", "doubling"));
 }
 
 TEST(Networks, AreReadAndRefused) {

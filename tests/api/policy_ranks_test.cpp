@@ -13,6 +13,7 @@
 namespace tandem::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
@@ -60,14 +61,16 @@ TEST_F(PolicyRanksTest, AllGradientsAndTheLossAreExchanged) {
   std::int64_t operands = 0;
   for (const Json& one : exchange["exchanges"]) {
     EXPECT_EQ(one["op"], "AllReduce");
+    EXPECT_EQ(one["algorithm"], "whole");
     operands += one["operands"].get<std::int64_t>();
   }
   EXPECT_EQ(operands, 2 * layers + 1);
-  // A ring with the 1.25e9 bytes a second and 20 microseconds a message of `DeviceProfile`.
-  const double messages = 6.0 * static_cast<double>(exchange["exchanges"].size());
-  EXPECT_NEAR(exchange["ms"].get<double>(), 1.5 * bytes / 1.25e6 + messages * 0.02, 1e-6);
+  // The 1.25e9 bytes a second and 20 microseconds a message of `DeviceProfile`.
+  const double messages = 2.25 * static_cast<double>(exchange["exchanges"].size());
+  EXPECT_NEAR(exchange["ms"].get<double>(), 3.0 * bytes / 1.25e6 + messages * 0.02, 1e-6);
   EXPECT_THAT(api::policy_plan(options_).text,
-              HasSubstr("ranks       4, this is the plan of one: "));
+              AllOf(HasSubstr("ranks       4, this is the plan of one: "),
+                    HasSubstr(" AllReduce (whole) ")));
 }
 
 TEST_F(PolicyRanksTest, AProfileSaysHowFastTheNetworkIs) {

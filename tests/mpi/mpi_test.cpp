@@ -83,7 +83,7 @@ TEST_F(Mpi, OneGroupAtATime) {
 }
 
 TEST_F(Mpi, OperationsHaveTheNumbersOfOneProcessAndTheSameBitsEachTime) {
-  for (const int ranks : {2, 4}) {
+  for (const int ranks : {2, 3, 4, 5, 8}) {
     const Ran first = run_ranks(ranks, "operations");
     EXPECT_EQ(first.code, 0);
     ASSERT_THAT(first.lines, SizeIs(ranks));
@@ -105,6 +105,13 @@ TEST_F(Mpi, AKilledRankIsNamedByAllOthersSoon) {
                                       HasSubstr("rank " + std::to_string(whom) + " (127.0.0.1:"),
                                       HasSubstr("has died"))));
   }
+}
+
+TEST_F(Mpi, AKilledRankIsNamedByRanksThatAddUpInPairs) {
+  const Ran ran = run_ranks(5, "killed 4 262144 halving", alone);
+  EXPECT_LT(ran.seconds, 15);
+  ASSERT_THAT(ran.lines, SizeIs(4));
+  EXPECT_THAT(ran.lines, Each(AllOf(HasSubstr("rank 4 (127.0.0.1:"), HasSubstr("has died"))));
 }
 
 TEST_F(Mpi, AStoppedRankIsNamedWithinTenSeconds) {

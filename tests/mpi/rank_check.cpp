@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "engine/graph/error.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/mpi/join_ranks.h"
+#include "tests/harness/rank_sums.h"
 
 namespace tandem {
 namespace {
@@ -53,20 +55,24 @@ std::vector<float> numbers(std::size_t count, std::uint64_t seed) {
   throw Error(ErrorKind::runtime, Diagnostic{.message = "wrong result of " + what});
 }
 
-constexpr std::size_t sizes[] = {1, 7, 1000, 20000, 70001, 1 << 20};
+// Elements of a rank's part; the most that all ranks have together.
+constexpr std::size_t sizes[] = {1, 7, 1000, 20000, 70001}, most_elements = 1 << 21;
 
 /// Runs every operation at every size and compares with results computed here from all ranks'
 /// inputs.
 std::string operations(Rank& rank) {
   const std::size_t ranks = rank.count();
   std::uint64_t hash = 0;
-  for (const std::size_t n : sizes) {
+  std::vector<std::size_t> all_sizes(std::begin(sizes), std::end(sizes));
+  all_sizes.push_back(most_elements / ranks);
+  for (const std::size_t n : all_sizes) {
     std::vector<std::vector<float>> inputs;
     for (std::size_t r = 0; r < ranks; ++r) inputs.push_back(numbers(n * ranks, r + 10 * n));
     const std::vector<float>& own = inputs[rank.number()];
-    std::vector<float> sums = inputs[0];
-    for (std::size_t r = 1; r < ranks; ++r) {
-      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += inputs[r][i];
+    std::vector<float> sums(n * ranks), of_rank(ranks);
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      for (std::size_t r = 0; r < ranks; ++r) of_rank[r] = inputs[r][i];
+      sums[i] = testing::sum_of_ranks(of_rank);
     }
     const std::size_t part = n * rank.number();
     std::vector<float> got(n * ranks);
@@ -226,6 +232,10 @@ int run_check(int arguments, char** values) {
   JoinOptions options;
   options.start_limit = std::chrono::seconds(20);
   if (arguments > 3) options.sizes.piece = static_cast<std::size_t>(std::atoi(values[3]));
+  for (const CollectiveAlgorithm& algorithm : all_collective_algorithms()) {
+    if (arguments > 4 && std::string(values[4]) == algorithm.name)
+      options.sizes.all_reduce = algorithm.method;
+  }
   if (what == "sleeping") options.operation_limit = std::chrono::seconds(3);
   std::shared_ptr<RankGroup> group;
   std::string said;

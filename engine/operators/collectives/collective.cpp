@@ -12,15 +12,8 @@ namespace tandem {
 namespace {
 
 /// In the order of CollectiveKind.
-struct Form {
-  const char* name;
-  double ways;  // how often a ring carries (n - 1) / n of the bytes
-};
-constexpr Form forms[] = {{all_reduce_name, 2},
-                          {all_gather_name, 1},
-                          {reduce_scatter_name, 1},
-                          {all_to_all_name, 1},
-                          {exchange_rows_name, 1}};
+constexpr const char* operator_names[] = {all_reduce_name, all_gather_name, reduce_scatter_name,
+                                          all_to_all_name, exchange_rows_name};
 
 // The longer side: what is gathered or scattered; for exchanged rows what is filled of it.
 double carried_bytes(const Graph& graph, const Node& node, CollectiveKind kind) {
@@ -41,10 +34,9 @@ double carried_bytes(const Graph& graph, const Node& node, CollectiveKind kind) 
 
 CollectiveKind collective_kind(const Node& node) {
   if (node.op->name == gather_states_name) return CollectiveKind::all_gather;
-  const auto form = std::find_if(std::begin(forms), std::end(forms),
-                                 [&](const Form& f) { return node.op->name == f.name; });
-  assert(form != std::end(forms));
-  return static_cast<CollectiveKind>(form - std::begin(forms));
+  const auto name = std::find(std::begin(operator_names), std::end(operator_names), node.op->name);
+  assert(name != std::end(operator_names));
+  return static_cast<CollectiveKind>(name - std::begin(operator_names));
 }
 
 std::vector<ValueId> given_values(const Node& node) {
@@ -54,11 +46,10 @@ std::vector<ValueId> given_values(const Node& node) {
   return parts;
 }
 
-RingTraffic ring_traffic(const Graph& graph, const Node& node) {
-  const auto ranks = static_cast<double>(node.attributes.integer("ranks"));
+CollectiveWork collective_work(const Graph& graph, const Node& node) {
   const CollectiveKind kind = collective_kind(node);
-  const double bytes = carried_bytes(graph, node, kind), ways = forms[static_cast<int>(kind)].ways;
-  return {ways * (ranks - 1) / ranks * bytes, ways * (ranks - 1)};
+  return {kind, static_cast<double>(node.attributes.integer("ranks")),
+          carried_bytes(graph, node, kind)};
 }
 
 namespace operators {

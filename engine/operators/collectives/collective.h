@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/operators/collectives/collective_cost.h"
 #include "engine/operators/collectives/collective_kind.h"
 #include "engine/operators/operator.h"
 
@@ -29,15 +30,9 @@ inline constexpr const char* maximum_reduction = "maximum";
 /// The inputs without the states that GatherStates overwrites.
 std::vector<ValueId> given_values(const Node& node);
 
-/// Bytes that each rank sends over a ring, and how many messages one after the other: all-reduce
-/// 2 (n - 1) / n of its operand in 2 (n - 1) messages; gathering, scattering and exchanging half of
-/// both. For exchanged rows: all that the shorter side has room for, or what is filled of the
-/// longer side, whichever is more.
-struct RingTraffic {
-  double bytes = 0;
-  double messages = 0;
-};
-RingTraffic ring_traffic(const Graph& graph, const Node& node);
+/// For exchanged rows: all that the shorter side has room for, or what is filled of the longer
+/// side, whichever is more.
+CollectiveWork collective_work(const Graph& graph, const Node& node);
 
 namespace operators {
 

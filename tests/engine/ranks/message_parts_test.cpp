@@ -10,6 +10,7 @@
 #include "engine/ranks/part_segments.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/emulated/emulated_device.h"
+#include "tests/harness/rank_sums.h"
 #include "tests/harness/rank_threads.h"
 
 namespace tandem::testing {
@@ -123,7 +124,8 @@ TEST_P(MessageParts, GatheredWholes) {
   });
 }
 
-// Sums from left to right, and zeros after them, exact to the bit.
+// Sums in the order that depends only on the number of ranks, and zeros after them, exact to the
+// bit.
 TEST_P(MessageParts, ScatteredSums) {
   run([](Operands& of) {
     std::vector<RankParts> parts;
@@ -137,9 +139,10 @@ TEST_P(MessageParts, ScatteredSums) {
     for (std::size_t k = 0; k < wholes.size(); ++k) {
       std::vector<float> expected(of.sizes[k].part, 0);
       for (std::size_t i = 0; i < of.sizes[k].filled(of.rank); ++i) {
-        float sum = number(k, 0, of.first(k) + i);
-        for (int rank = 1; rank < of.ranks; ++rank) sum += number(k, rank, of.first(k) + i);
-        expected[i] = sum;
+        std::vector<float> of_rank;
+        for (int rank = 0; rank < of.ranks; ++rank)
+          of_rank.push_back(number(k, rank, of.first(k) + i));
+        expected[i] = sum_of_ranks(of_rank);
       }
       EXPECT_EQ(of.get(static_cast<const float*>(parts[k].to), expected.size()), expected) << k;
       EXPECT_EQ(of.get(static_cast<const float*>(parts[k].from), wholes[k]), of.whole(k, of.rank));
