@@ -20,6 +20,10 @@ execute_process(
   OUTPUT_VARIABLE prefixes COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCH "onednn=([^\n]*)" _ "${prefixes}")
 set(onednn_prefix "${CMAKE_MATCH_1}")
+set(TANDEM_ONEDNN "" CACHE STRING "Folder of oneDNN 3, or system: as CMake finds packages; empty: what tools/setup.sh chose")
+if(TANDEM_ONEDNN)
+  set(onednn_prefix "${TANDEM_ONEDNN}")
+endif()
 string(REGEX MATCH "onnx=([^\n]*)" _ "${prefixes}")
 set(onnx_prefix "${CMAKE_MATCH_1}")
 

@@ -1,6 +1,8 @@
 # The libraries that the Debian packages depend on, as dpkg-shlibdeps finds them in the built files.
 # cpack reads this before it installs anything; MPI is recommended, so that one process alone does without it.
 
+cmake_policy(VERSION 3.25)
+
 # tandem_dependencies(OUT FILES…): what dpkg-shlibdeps prints, without libtandem's own private libraries.
 function(tandem_dependencies out)
   set(folder ${CPACK_TANDEM_BINARY}/debian/shlibdeps)

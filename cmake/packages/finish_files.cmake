@@ -1,6 +1,8 @@
 # Completes the files of the Debian packages before cpack packs them: licences, changelog, compression, modes and times.
 # Files get the time SOURCE_DATE_EPOCH, so that the same source gives the same bytes.
 
+cmake_policy(VERSION 3.25)
+
 set(kinds "")
 if(CPACK_TANDEM_CUDA)
   set(kinds --with cuda)
@@ -23,6 +25,10 @@ foreach(pair program:tandem library:libtandem development:libtandem-dev)
     run(python3 ${CPACK_TANDEM_SOURCE}/packaging/parts.py sbom --to ${documents}/tandem.spdx.json ${kinds})
     run(python3 ${CPACK_TANDEM_SOURCE}/packaging/parts.py notices --onednn ${CPACK_TANDEM_ONEDNN}
       --onnx ${CPACK_TANDEM_ONNX} --to ${documents}/notices)
+  endif()
+  file(GLOB copies ${root}/usr/lib/tandem/libdnnl.so.* ${root}/usr/lib/*/tandem/libdnnl.so.*)
+  if(copies)
+    run(strip --strip-unneeded ${copies})
   endif()
   file(GLOB pages ${root}/usr/share/man/man1/*.1)
   run(gzip -9n ${documents}/changelog.Debian ${pages})
