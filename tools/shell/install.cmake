@@ -1,14 +1,16 @@
-# Completions and manual pages, which the program itself prints, and where they are installed.
+# Completions and manual pages, which the program itself prints, and where they are installed. With the RPATH of an
+# installation the program in the build folder finds oneDNN only by LD_LIBRARY_PATH.
 set(share ${PROJECT_BINARY_DIR}/share)
+set(tandem ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${onednn_prefix}/lib:$ENV{LD_LIBRARY_PATH} $<TARGET_FILE:tandem_tool>)
 set(completions ${share}/tandem.bash ${share}/_tandem ${share}/tandem.fish)
 add_custom_command(
   OUTPUT ${completions} ${share}/man/tandem.1
   COMMAND ${CMAKE_COMMAND} -E make_directory ${share}
-  COMMAND tandem_tool completion bash > ${share}/tandem.bash
-  COMMAND tandem_tool completion zsh > ${share}/_tandem
-  COMMAND tandem_tool completion fish > ${share}/tandem.fish
+  COMMAND ${tandem} completion bash > ${share}/tandem.bash
+  COMMAND ${tandem} completion zsh > ${share}/_tandem
+  COMMAND ${tandem} completion fish > ${share}/tandem.fish
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${share}/man
-  COMMAND tandem_tool man --to ${share}/man
+  COMMAND ${tandem} man --to ${share}/man
   DEPENDS tandem_tool VERBATIM)
 add_custom_target(tandem_share ALL DEPENDS ${completions} ${share}/man/tandem.1)
 add_dependencies(tandem_installed tandem_share)
