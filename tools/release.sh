@@ -88,8 +88,11 @@ make_all() { # NUMBER FOLDER
     timed "Debian packages" -- make_debian "$folder/build" "$2"
     python3 packaging/parts.py check "$folder/build/tandem" "$folder"/build/lib/libtandem*.so
   fi
+  local kinds=()
+  ((!wheel)) || kinds+=(--with python)
+  [[ ${TANDEM_CUDA:-OFF} != ON ]] || kinds+=(--with cuda)
   ((!wheel)) || timed "Python wheel" -- make_wheel "$source" "$2" "$folder"
-  timed "list of parts" -- python3 packaging/parts.py sbom --to "$2/$name.spdx.json"
+  timed "list of parts" -- python3 packaging/parts.py sbom "${kinds[@]}" --to "$2/$name.spdx.json"
   (cd "$2" && sha256sum -- * >SHA256SUMS)
 }
 

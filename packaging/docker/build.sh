@@ -7,6 +7,6 @@ cmake -S . -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=
   -DCMAKE_CXX_FLAGS="-ffile-prefix-map=$PWD=. -ffile-prefix-map=/build=build"
 cmake --build /build --target tandem_installed
 cd /build
-apt-get -qy install --no-install-recommends file dpkg-dev
+apt-get -qy install --no-install-recommends dpkg-dev
 cpack -G DEB -B /packages
 rm -rf /packages/_CPack_Packages /packages/libtandem-dev_*

@@ -83,6 +83,19 @@ class Completions(unittest.TestCase):
                     answer = subprocess.run([shell, *options, file.name], capture_output=True, text=True)
                 self.assertEqual((answer.returncode, answer.stderr), (0, ""))
 
+    @unittest.skipUnless(shutil.which("fish"), "no fish")
+    def test_fish_knows_where_it_is(self):
+        script = tandem("completion", "fish").stdout
+
+        def offered(line):
+            command = script + f"\ncomplete -C '{line}'"
+            answer = subprocess.run(["fish", "--no-config", "-c", command], capture_output=True, text=True)
+            return {entry.split("\t")[0] for entry in answer.stdout.splitlines()}
+
+        self.assertEqual(offered("tandem policy pl"), {"plan"})
+        self.assertEqual(offered("tandem inspect --stage lo"), {"lowered"})
+        self.assertEqual(offered("tandem launch -n 2 train --resu"), {"--resume"})
+
     def test_another_shell_is_refused(self):
         answer = tandem("completion", "csh")
         self.assertEqual(answer.returncode, 2)
