@@ -34,3 +34,5 @@ TANDEM_COMMAND(config, one, "")
 TANDEM_COMMAND(policy, one,
                "  tandem policy plan policy.toml --config train.toml   memory, copies and time "
                "under a policy\n")
+TANDEM_COMMAND(completion, one, "")
+TANDEM_COMMAND(man, one, "")

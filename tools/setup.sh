@@ -5,6 +5,7 @@
 #                               and tests need; cuobjdump, where there is nvcc 13 without it
 #   tools/setup.sh --program    without that Python
 #   tools/setup.sh --developer  also clang-format, clang-tidy and clang (for `make check`, `make tidy` and the preset fuzz)
+#   tools/setup.sh --onnx       the ONNX C++ library alone, for recipes of packages that bring all else
 #   tools/setup.sh --check      exit 0 if nothing is missing, else list it and exit 1
 #   tools/setup.sh --prefixes   print where the two libraries and that Python are (CMake reads this)
 #
@@ -204,7 +205,9 @@ check() {
 }
 
 with_python=yes
+only_onnx=0
 case ${1:-} in
+  --onnx) only_onnx=1 ;;
   --prefixes)
     system_onednn && echo "onednn=system" || echo "onednn=$(onednn_prefix)"
     echo "onnx=$(onnx_prefix)"
@@ -215,19 +218,22 @@ case ${1:-} in
   --program) with_python=no ;;
   --developer) packages+=("${developer_packages[@]}") ;;
   "") ;;
-  *) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+  *) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac
 
-[[ $(uname -m) == x86_64 ]] || system_onednn || die "the packaged oneDNN is for x86-64 only: install oneDNN 3 first"
-install_packages "${packages[@]}"
-(install_packages mold) || say "no mold: programs are linked by the compiler's own linker, which takes longer"
+if ((!only_onnx)); then
+  [[ $(uname -m) == x86_64 ]] || system_onednn || die "the packaged oneDNN is for x86-64 only: install oneDNN 3 first"
+  install_packages "${packages[@]}"
+  (install_packages mold) || say "no mold: programs are linked by the compiler's own linker, which takes longer"
+fi
 mkdir -p "$deps"
 exec 9>"$deps/.lock"
 flock 9 # two setups at once: the second waits and then finds everything there
 work=$(mktemp -d "$deps/.work-XXXXXX")
 trap 'rm -rf "$work"' EXIT
-system_onednn || install_onednn "$work"
+((only_onnx)) || system_onednn || install_onednn "$work"
 install_onnx "$work"
+((!only_onnx)) || exit 0
 if [[ $with_python == yes && ! -d $(python_prefix) ]]; then # in a shell of its own: the program needs none of it
   (install_python "$work") || say "no Python with nanobind: the Python package is not built, and its tests do not run"
 fi

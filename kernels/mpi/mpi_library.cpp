@@ -36,7 +36,9 @@ std::vector<std::string> mpi_plugin_files() {
   if (const char* const named = std::getenv("TANDEM_MPI"); named != nullptr && *named != 0)
     return {named};
   const fs::path folder = own_folder();
-  return {folder / file_name, folder / "lib" / file_name, folder.parent_path() / "lib" / file_name};
+  // In a build folder; then installed: of the program, of the library.
+  return {folder / file_name, folder / "lib" / file_name,
+          folder.parent_path() / TANDEM_PRIVATE_LIBDIR / file_name, folder / "tandem" / file_name};
 }
 
 MpiLibrary open_mpi_library(const std::vector<std::string>& files) {

@@ -16,7 +16,7 @@ struct MpiLibrary {
 };
 
 /// Where the plug-in may be, in order: what TANDEM_MPI names, next to the program or library that
-/// this code is part of, and in lib/ there and one folder up.
+/// this code is part of, in lib/ there, and in the private folder of an installation.
 std::vector<std::string> mpi_plugin_files();
 /// Opens the first of the files that exists; it has to be fit. It stays open until the process
 /// ends.

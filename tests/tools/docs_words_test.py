@@ -20,6 +20,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md",
 LEFT_OUT = {"operators.md", "normal_form.md"}
 # Words of other programs that the documents name.
 OTHERS_WORDS = {"optimizer.target", "model.load_state_dict"}  # MindSpore's, PyTorch's
+HIDDEN = ("completion", "man")  # commands that --help does not list
 FREE_WORDS = {"images"}  # names that users give: fields, arrays
 OTHERS_FLAGS = set("""--gpus --signal --install --prefix --build --preset --target --gtest_filter --gtest_brief --partition --ntasks --ntasks-per-node --gpus-per-task
 --cpus-per-task --bind-to --map-by --host --hostfile --oversubscribe --allow-run-as-root --logdir --upgrade --mca --nodes --mpi --time
@@ -39,6 +40,8 @@ class Program:
         self.keys = {name: self.keys_of(*extra) for name, extra in (("train", ()), ("policy", ("--policy",)))}
         self.flags = {}  # by command, such as "policy plan"
         self.read_help(())
+        for name in HIDDEN:
+            self.read_help((name,))
         scripts = "\n".join(path.read_text(errors="replace") for path in self.scripts())
         product = "\n".join(path.read_text(errors="replace") for path in self.sources() if "tests" not in path.parts)
         self.literals = set(re.findall(r'"([\w.]+)"', product))  # names in JSON and in logs
@@ -62,7 +65,7 @@ class Program:
 
     @staticmethod
     def scripts():
-        for folder in ("tools", "bench", "models", "tests/check_all", "tests/scripts", "tests/tools"):
+        for folder in ("tools", "bench", "models", "packaging", "tests/check_all", "tests/scripts", "tests/tools"):
             yield from (path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in (".sh", ".py"))
 
     @staticmethod
@@ -254,7 +257,7 @@ def main():
             check.document(path)
     readme = (ROOT / "README.md").read_text()
     for name in program.flags:
-        if name not in ("", "tandem") and " " not in name:
+        if name not in ("", "tandem", *HIDDEN) and " " not in name:
             check.note("README.md", "command", name, re.search(rf"`tandem {name}\b", readme), " is missing in the table of commands")
     if "--list" in sys.argv:
         for place, kind, word in check.checked:

@@ -1,0 +1,43 @@
+# The libraries that the Debian packages depend on, as dpkg-shlibdeps finds them in the built files.
+# cpack reads this before it installs anything; MPI is recommended, so that one process alone does without it.
+
+cmake_policy(VERSION 3.25)
+
+# tandem_dependencies(OUT FILES…): what dpkg-shlibdeps prints, without libtandem's own private libraries.
+function(tandem_dependencies out)
+  set(folder ${CPACK_TANDEM_BINARY}/debian/shlibdeps)
+  file(MAKE_DIRECTORY ${folder}/debian)
+  file(WRITE ${folder}/debian/control "Source: tandem\n\nPackage: tandem\nArchitecture: any\n")
+  set(private "")
+  if(NOT CPACK_TANDEM_ONEDNN STREQUAL "system")
+    set(private -l${CPACK_TANDEM_ONEDNN}/lib)
+  endif()
+  execute_process(COMMAND dpkg-shlibdeps --ignore-missing-info ${private} -O ${ARGN} WORKING_DIRECTORY ${folder}
+    OUTPUT_VARIABLE output ERROR_VARIABLE errors RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "dpkg-shlibdeps: ${errors}")
+  endif()
+  string(REGEX MATCH "shlibs:Depends=([^\n]*)" _ "${output}")
+  set(${out} "${CMAKE_MATCH_1}" PARENT_SCOPE)
+endfunction()
+
+if(CPACK_GENERATOR STREQUAL "DEB")
+  set(library ${CPACK_TANDEM_BINARY}/lib/libtandem.so)
+  set(plugin ${CPACK_TANDEM_BINARY}/lib/libtandem_mpi.so)
+  set(exactly "(= ${CPACK_TANDEM_VERSION})")
+  tandem_dependencies(of_program ${CPACK_TANDEM_BINARY}/tandem)
+  set(files ${library})
+  if(NOT CPACK_TANDEM_ONEDNN STREQUAL "system")
+    list(APPEND files ${CPACK_TANDEM_ONEDNN}/lib/libdnnl.so.3)
+  endif()
+  tandem_dependencies(of_library ${files})
+  set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS "libtandem ${exactly}, ${of_program}")
+  set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "${of_library}")
+  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libtandem ${exactly}")
+  if(EXISTS ${plugin})
+    tandem_dependencies(of_plugin ${plugin})
+    string(REGEX MATCH "libopenmpi[^,]*" mpi "${of_plugin}")
+    set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "${mpi}")
+    set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "openmpi-bin")
+  endif()
+endif()

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Installs the Debian packages on a bare root, trains, removes them, and shows that nothing is left.
+#
+#   packaging/check_root.sh FOLDER [ROOT]
+#
+# FOLDER has the packages. ROOT is a root made by debootstrap, of which a copy is used (default: one is made of the
+# distribution of this machine). Needs root; prints the seconds of each step.
+set -euo pipefail
+folder=$(realpath "$1")
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+work=$(mktemp -d)
+bare=$work/root
+unmount() { mountpoint -q "$bare/proc" && umount "$bare/proc"; rm -rf "$work"; }
+trap unmount EXIT
+
+step() { # WORDS COMMAND…
+  local words=$1 start=$SECONDS
+  shift
+  "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; echo "check_root: $words: failed" >&2; exit 1; }
+  printf '%6d s  %s\n' $((SECONDS - start)) "$words"
+}
+inside() { chroot "$bare" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 HOME=/nonexistent "$@"; }
+# Files and packages; without what every use of apt and dpkg changes.
+listing() {
+  (cd "$bare" && find . -xdev -not -type d -not -path './proc/*' -not -path './run/*' -not -path './tmp/*' -not -path './var/lib/apt/*' \
+    -not -path './var/cache/*' -not -path './var/log/*' -not -path './var/lib/dpkg/*' -not -path './etc/ld.so.cache' \
+    -not -path './dev/*' -printf '%p %s\n' | sort)
+  inside dpkg-query -W -f '${Package} ${db:Status-Status}\n'
+}
+apt() { inside apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
+
+if (($# > 1)); then
+  step "a copy of $2" cp -a "$2" "$bare"
+else
+  suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  step "debootstrap $suite" debootstrap --variant=minbase "$suite" "$bare"
+fi
+mount -t proc proc "$bare/proc"
+[[ -s $bare/etc/resolv.conf ]] || cp /etc/resolv.conf "$bare/etc/"
+cp /etc/apt/sources.list.d/debian.sources "$bare/etc/apt/sources.list.d/" 2>/dev/null && : >"$bare/etc/apt/sources.list" || true
+step "apt-get update" apt update
+listing >"$work/before"
+
+mkdir "$bare/tmp/packages"
+cp "$folder"/*.deb "$bare/tmp/packages/"
+step "install the program" apt install -y --no-install-recommends \
+  $(cd "$folder" && printf '/tmp/packages/%s ' tandem_*.deb libtandem_*.deb)
+cp "$here/first_training.sh" "$bare/tmp/"
+step "train a first model, as nobody" chroot --userspec=nobody "$bare" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/tmp/home sh -e /tmp/first_training.sh
+tail -n 3 "$work/log"
+step "remove it" apt purge -y --autoremove tandem libtandem
+listing >"$work/after"
+if ! diff "$work/before" "$work/after"; then
+  echo "check_root: the lines above are left or missing after the packages were removed" >&2
+  exit 1
+fi
+echo "nothing is left of the packages"
+
+# A second time with the headers and with MPI. Debian's own packages leave groups behind; only what is ours is compared.
+ls "$folder"/libtandem-dev_*.deb >/dev/null 2>&1 || exit 0
+cp -r "$here/../tests/api/consumer" "$here/first_program.sh" "$bare/tmp/"
+step "install it with headers, a compiler, CMake, MPI" apt install -y --no-install-recommends g++ cmake make pkg-config \
+  openmpi-bin $(cd "$folder" && printf '/tmp/packages/%s ' tandem_*.deb libtandem_*.deb libtandem-dev_*.deb)
+step "build a program with the library, train with two processes" inside sh -e /tmp/first_program.sh
+tail -n 1 "$work/log"
+step "remove it" apt purge -y tandem libtandem libtandem-dev
+if find "$bare" -xdev -path "$bare/tmp" -prune -o -iname '*tandem*' -not -path '*/cache/*' -print | grep .; then
+  echo "check_root: the files above are left" >&2
+  exit 1
+fi
+echo "nothing is left of the packages"
