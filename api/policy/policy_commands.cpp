@@ -9,6 +9,7 @@
 #include "placement/report/explain.h"
 #include "placement/report/json.h"
 #include "placement/report/plan.h"
+#include "placement/report/policy_schema.h"
 
 namespace tandem::api {
 namespace {
@@ -25,14 +26,13 @@ NameOrder order_of(const std::string& sort) {
                                            .got = sort});
 }
 
-}  // namespace
-
-Report policy_names(const PolicyOptions& options, const std::string& at, const std::string& sort) {
+/// Names do not depend on a policy, not even on a wrong one.
+std::vector<NameRow> names_of(const PolicyOptions& options, const std::string& at,
+                              const std::string& sort) {
   NameOptions wanted;
   wanted.order = order_of(sort);
   wanted.at = at;
-  PolicyCase of(options,
-                {.policy = false});  // names do not depend on a policy, not even on a wrong one
+  PolicyCase of(options, {.policy = false});
   wanted.raw_names = of.imported().raw_names;
   std::vector<NameRow> rows = tandem::policy_names(of.imported().graph, wanted);
   for (const OperatorAttributes& op : of.resolved().operators) {
@@ -43,6 +43,17 @@ Report policy_names(const PolicyOptions& options, const std::string& at, const s
     row.bytes = 4;  // a float32 scalar
     row.kind = NameKind::added;
   }
+  return rows;
+}
+
+}  // namespace
+
+std::string policy_schema(const PolicyOptions& options, const std::string& at) {
+  return policy_json_schema(names_of(options, at, "graph"));
+}
+
+Report policy_names(const PolicyOptions& options, const std::string& at, const std::string& sort) {
+  const std::vector<NameRow> rows = names_of(options, at, sort);
   Json list = Json::array();
   for (const NameRow& row : rows) {
     const bool parameter = row.kind == NameKind::parameter || row.kind == NameKind::buffer;

@@ -379,7 +379,11 @@ Report data_bench(const std::string& config_path, const DataBenchOptions& option
 /// All keys of train.toml (or of policy.toml) with type, default and help; or one of them.
 std::string config_keys(bool json, bool policy = false);
 std::string config_explain(const std::string& key, bool policy = false);
+/// The JSON Schema of the file, for editors.
 std::string config_schema(bool policy = false);
+/// Writes the JSON Schemas of both files into the folder `.tandem` below `folder`, over those of an
+/// earlier version. The report has the first lines by which train.toml and policy.toml name them.
+Report config_install_schemas(const std::string& folder);
 /// Whether an argument sets a key of train.toml ("model.file=moved.onnx"), and is not the file of
 /// an array ("images=t10k.gz") or a file of that name.
 bool is_setting(const std::string& argument);
@@ -411,6 +415,9 @@ std::vector<std::string> known_accelerators();
 /// what this selector covers, "" = all; `sort`: "graph" | "path" | "op" | "bytes".
 Report policy_names(const PolicyOptions& options, const std::string& at = "",
                     const std::string& sort = "graph");
+/// The JSON Schema of a policy.toml for this model: editors complete its modules, operators and
+/// parameters in selectors. `at`: only what this selector covers, "" = all.
+std::string policy_schema(const PolicyOptions& options, const std::string& at = "");
 
 /// Reads and resolves a policy: rules with what they match, warnings. Throws Error{usage} with
 /// everything that is wrong; so do all functions below.
