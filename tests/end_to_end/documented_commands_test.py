@@ -1,0 +1,215 @@
+"""The commands of README.md and of the guides print what the pages show: documented_commands_test.py TANDEM.
+
+All commands of a page run in one shell, in a temporary copy. Blocks that begin with a `$` are commands with their
+output; `…` stands for anything, and what depends on the machine is compared loosely (documented_commands.py).
+"""
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import documented_commands as documented  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = None  # the command line's
+END = "--- ended with "
+EXPECTED_FAILURES = ("fits: no", "tandem: ", "interrupted and saved")
+
+
+def flowers(folder):
+    """The table of README.md: three species whose measurements overlap, and a network of scikit-learn's."""
+    shutil.copy(ROOT / "tests/data/sklearn/mlp_tanh.onnx", folder / "model.onnx")
+    means = {"setosa": (5.0, 3.4, 1.5, 0.25), "versicolor": (5.9, 2.8, 4.3, 1.3), "virginica": (6.6, 3.0, 5.5, 2.0)}
+    names, draw = list(means), random.Random(1)
+    head = "sepal_length,sepal_width,petal_length,petal_width"
+    rows = [",".join(f"{draw.gauss(mean, 0.1 * mean):.1f}" for mean in means[names[i % 3]]) + "," + names[i % 3] for i in range(1500)]
+    (folder / "rows.csv").write_text(head + ",species\n" + "\n".join(rows) + "\n")
+    (folder / "new.csv").write_text(head + "\n7.2,3.1,6.3,2.4\n4.9,3.5,1.3,0.2\n5.8,2.8,4.2,1.3\n")
+
+
+def a_book(folder):
+    shared = pathlib.Path(os.environ.get("TANDEM_SHARED", ROOT.parent / "shared"))
+    text = shared / "data/text/tinyshakespeare_input.txt"
+    if not text.is_file():
+        return f"{text} is not there"
+    shutil.copy(ROOT / "tests/data/language_models/gpt2.onnx", folder)
+    (folder / "book.txt").write_text(text.read_text().lower())
+
+
+def needs(what):
+    return lambda folder: what
+
+
+# What a reader brings to the commands below a heading, or what is missing for them here.
+BRINGS = {
+    ("README.md", "A table"): ("table", flowers),
+    ("README.md", "A language model"): ("language", a_book),
+    ("README.md", "Embedding tables with a policy"): (".", needs("8,000 steps of data by models/wide_deep/make_data.py")),
+    ("docs/guide/configuration.md", "In an editor"): ("first", lambda folder: shutil.copytree(ROOT / "models/digits", folder, dirs_exist_ok=True) and None),
+}
+
+
+class Shell:
+    def __init__(self, folder):
+        self.process = subprocess.Popen(["bash", "--noprofile", "--norc"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, env={**os.environ, "OMP_NUM_THREADS": "2", "TMPDIR": str(folder)})
+
+    def run(self, command):
+        """(exit code, output)"""
+        self.process.stdin.write(f"{command}\necho; echo '{END}'$?\n")
+        self.process.stdin.flush()
+        lines = []
+        for line in self.process.stdout:
+            if line.startswith(END):
+                return int(line[len(END) :]), "".join(lines)
+            lines.append(line)
+        return -1, "".join(lines) + "the shell ended"
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Page:
+    """Runs the commands of a page; `problems` says where it is not right."""
+
+    def __init__(self, name, folder):
+        self.name, self.folder, self.problems, self.commands, self.left_out = name, folder, [], 0, []
+        for part in ("models", "tests"):
+            (folder / part).symlink_to(ROOT / part)
+        (folder / "build").symlink_to(PROGRAM.parent)
+        self.shell = Shell(folder)
+        self.shell.run('PATH="$PWD/build:$PATH"')
+
+    def run(self):
+        heading, skipped = None, None
+        for where, step in documented.steps_of((ROOT / self.name).read_text()):
+            if where != heading:
+                heading, skipped = where, self.prepared(where)
+            if skipped:
+                continue
+            if isinstance(step, documented.File):
+                self.write(step)
+            else:
+                self.check(step)
+        self.shell.close()
+
+    def prepared(self, heading):
+        inside, bring = BRINGS.get((self.name, heading), (None, None))
+        if bring is None:
+            return None
+        folder = self.folder / inside
+        folder.mkdir(exist_ok=True)
+        missing = bring(folder)
+        if missing:
+            self.left_out.append(f"{self.name}, {heading}: needs {missing}")
+        self.shell.run(f"cd '{folder}'")
+        return missing
+
+    def here(self):
+        return pathlib.Path(self.shell.run("pwd")[1].strip())
+
+    def write(self, step):
+        text = step.text
+        try:
+            tomllib.loads(text)
+        except tomllib.TOMLDecodeError:  # rules of a policy
+            text = f"policy = 1\nrules = [\n{text}]\n"
+        (self.here() / step.name).write_text(text)
+
+    def check(self, step):
+        command = step.text.replace("/tmp/", f"{self.folder}/")
+        shown = [line.replace("/tmp/", f"{self.folder}/") for line in step.output]
+        words = command.split()
+        if words[0] == "cat" and len(words) == 2 and not (self.here() / words[1]).exists():  # the page shows a file
+            (self.here() / words[1]).write_text("\n".join(shown) + "\n")
+        if any("interrupted and saved" in line for line in shown):
+            command = f"timeout --foreground --signal=INT 10 {command}"
+        code, printed = self.shell.run(command)
+        self.commands += 1
+        if code != 0 and not any(mark in line for line in shown for mark in EXPECTED_FAILURES):
+            self.tell(step, f"exit code {code}", printed)
+        elif shown and (why := documented.difference(shown, printed)):
+            self.tell(step, why, printed)
+
+    def tell(self, step, why, printed):
+        lines = printed.rstrip().split("\n")
+        shown = lines if len(lines) <= 40 else [*lines[:20], f"({len(lines) - 40} lines)", *lines[-20:]]
+        self.problems.append("\n    ".join([f"{self.name}:{step.line}: {step.text}\n  {why}", *shown]))
+
+
+class DocumentedCommands(unittest.TestCase):
+    def run_page(self, name, at_least):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Page(name, pathlib.Path(folder))
+            page.run()
+        for line in page.left_out:
+            print(f"skipped: {line}")
+        if page.problems:
+            self.fail("\n" + "\n".join(page.problems))
+        self.assertGreaterEqual(page.commands, at_least)
+
+    def test_readme(self):
+        self.run_page("README.md", 3)
+
+    def test_guide(self):
+        self.run_page("docs/guide.md", 13)
+
+    def test_placement(self):
+        self.run_page("docs/placement.md", 18)
+
+    def test_editors(self):
+        self.run_page("docs/guide/configuration.md", 2)
+
+
+class Comparing(unittest.TestCase):
+    def same(self, expected, got):
+        self.assertEqual(documented.difference(expected.split("\n"), got), "")
+
+    def other(self, expected, got):
+        self.assertNotEqual(documented.difference(expected.split("\n"), got), "")
+
+    def test_words_and_whole_numbers_are_exact(self):
+        self.same("a 3\n  b", "a 3 b\n")
+        self.other("a 3", "a 4")
+        self.other("a", "b")
+        self.other("a", "a b")
+        self.other("a b", "a")
+        self.other("step 90", "step 91")
+
+    def test_results_sizes_and_times_are_loose(self):
+        self.same("loss 0.1027  3.1 KiB  0.3 s ago", "loss 0.09  2.9 KiB  12.5 s ago")
+        self.other("loss 0.1027", "loss 0.3")
+        self.other("loss 0.1", "accuracy 0.1")
+        self.same("left 0:05  2858 samples/s", "left 1:05  1 samples/s")
+        self.same("checkpoint step-00000630 (best)", "checkpoint step-00000540 (best)")
+
+    def test_gaps(self):
+        self.same("a\n…\nd", "a b c d")
+        self.same("a (…) d", "a (b, c) d")
+        self.same("a\n…", "a b c")
+        self.same("…\nc", "a b c")
+        self.same("x (…)", "x (y)")
+        self.other("a\n…\nd", "a b c")
+        self.other("…\nb", "a b c")
+        self.other("a\n…\nc\n…\nb\n…", "a b c")
+
+    def test_commands_are_found(self):
+        page = "# A\n\n`f.toml` has:\n\n    a = 1\n\n## B\n\ntext\n\n    $ one \\\n        two\n    out\n    $ three\n\n```console\n$ four\n```\n\n```toml\nb = 1\n```\n"
+        found = [(heading, vars(step)) for heading, step in documented.steps_of(page)]
+        self.assertEqual(found, [("A", {"line": 5, "name": "f.toml", "text": "a = 1\n"}),
+                                 ("B", {"line": 11, "text": "one two", "output": ["out"]}),
+                                 ("B", {"line": 14, "text": "three", "output": []}),
+                                 ("B", {"line": 17, "text": "four", "output": []})])
+
+
+if __name__ == "__main__":
+    PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
+    unittest.main()
