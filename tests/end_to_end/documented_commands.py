@@ -59,7 +59,7 @@ def steps_of(text):
     for number, heading, above, lines in blocks(text):
         prompts = [n for n, line in enumerate(lines) if line.startswith(PROMPT)]
         before = "\n".join(lines[: prompts[0]] if prompts else lines).rstrip()
-        name = re.search(r"`([\w.]+\.(?:toml|json))`[^`]*:$", above) or re.match(r"`([\w.]+\.toml)` ", above)
+        name = re.search(r"`([\w.]+\.(?:toml|json|py))`[^`]*:$", above) or re.match(r"`([\w.]+\.toml)` ", above)
         if before and name:
             yield heading, File(number, name[1], before + "\n")
         for start, end in zip(prompts, prompts[1:] + [len(lines)]):
