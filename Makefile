@@ -1,5 +1,5 @@
 # The one-word commands. CMake and the scripts in tools/ do the work.
-.PHONY: all build setup test check check-all tidy format bench docs clean
+.PHONY: all build setup test check check-all tidy format bench docs site clean
 
 all: build
 
@@ -30,6 +30,9 @@ bench: # micro-benchmarks; the comparison with other engines is described in ben
 
 docs: # the pages of docs/, and the Python files of options, that come out of the program itself
 	tools/make_docs.sh
+
+site: # the documents as a site with a search, in build/site
+	tools/make_site.sh
 
 clean:
 	rm -rf build build-*

@@ -1,13 +1,16 @@
 // Lists and explains the keys of train.toml and of policy.toml, for `tandem config`.
 #include <nlohmann/json.hpp>
 
+#include "api/editor_schemas.h"
 #include "api/train/session_keys.h"
 #include "engine/config/keys/config_keys.h"
 #include "engine/formats/files.h"
+#include "engine/formats/paths.h"
 #include "engine/losses/loss.h"
 #include "engine/metrics/metric.h"
 #include "engine/optimizers/optimizer.h"
 #include "placement/policy_keys.h"
+#include "placement/report/policy_schema.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -63,7 +66,20 @@ std::string config_keys(bool json, bool policy) {
 std::string config_explain(const std::string& key, bool policy) {
   return explain_config_key(key, table(policy));
 }
-std::string config_schema(bool policy) { return config_json_schema(table(policy)); }
+std::string config_schema(bool policy) {
+  return policy ? policy_json_schema() : config_json_schema();
+}
+
+Report config_install_schemas(const std::string& folder) {
+  const std::vector<std::string> files = write_editor_schemas(normal_path(folder), {});
+  Report report;
+  for (const std::string& file : files) report.text += "wrote      " + file + "\n";
+  report.text += "train.toml   begins with the line: " + std::string(train_schema_line) +
+                 "policy.toml  begins with the line: " + std::string(policy_schema_line);
+  report.json = nlohmann::ordered_json{{"files", files}}.dump(
+      2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return report;
+}
 
 // Arrays may also be called data, loss or seed: if such a word is followed by a file, it names an
 // array.

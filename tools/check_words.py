@@ -169,7 +169,7 @@ def read(name):
 
 
 def is_page(name):
-    is_document = name in ("README.md", "CONTRIBUTING.md") or re.fullmatch(r"docs/(?:guide/)?[^/]+\.md", name)
+    is_document = name in ("README.md", "CONTRIBUTING.md") or re.fullmatch(r"docs/(?:(?:guide|coming_from)/)?[^/]+\.md", name)
     return bool(is_document) and name not in GENERATED
 
 

@@ -28,8 +28,17 @@ void add_config(CLI::App& app, Invocation& invocation) {
   on_choice(*explain, invocation,
             [key, policy] { return print(api::config_explain(*key, *policy), "", false); });
   CLI::App* schema = add("schema", "A JSON Schema of the file, for editors");
-  on_choice(*schema, invocation,
-            [policy] { return print(api::config_schema(*policy), "", false); });
+  auto folder = std::make_shared<std::string>();
+  schema
+      ->add_option("--install", *folder,
+                   "Write the schemas of both files into FOLDER/.tandem instead, where their first "
+                   "lines name them")
+      ->type_name("FOLDER");
+  schema->add_flag("--json", invocation.json, "With --install: one JSON object");
+  on_choice(*schema, invocation, [folder, policy, &invocation] {
+    if (folder->empty()) return print(api::config_schema(*policy), "", false);
+    return print(api::config_install_schemas(*folder), invocation);
+  });
 }
 
 }  // namespace tandem::tool

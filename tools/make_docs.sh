@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the pages of docs/ that the program itself generates, so that they cannot disagree with it.
+# Writes the pages and schemas of docs/ that the program itself generates, so that they cannot disagree with it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # As the build folder is configured; a new configuration would build everything again.
@@ -18,6 +18,11 @@ TANDEM_METRICS_PAGE=docs/metrics.md build/tests/test_training --gtest_filter='Li
 echo docs/metrics.md
 TANDEM_POLICY_PAGE=docs/policy_toml.md build/tests/test_placement --gtest_filter='PolicyKeys.ThePage*' --gtest_brief=1
 echo docs/policy_toml.md
+# The JSON Schemas of both files, for editors.
+TANDEM_CONFIG_SCHEMA=docs/schema/train.schema.json build/tests/test_training --gtest_filter='ConfigKeys.TheSchemaInDocs*' --gtest_brief=1
+echo docs/schema/train.schema.json
+TANDEM_POLICY_SCHEMA=docs/schema/policy.schema.json build/tests/test_placement --gtest_filter='PolicyKeys.TheSchemaInDocs*' --gtest_brief=1
+echo docs/schema/policy.schema.json
 
 # Python functions with the same keys as arguments.
 cmake --build build --target tandem_tool

@@ -20,7 +20,7 @@ struct Options {
   std::string at, sort = "graph", phase;
   api::PolicyChange change;
   api::PolicyAutoOptions automatic;
-  bool exit_code = false;
+  bool exit_code = false, schema = false;
 };
 using Shared = std::shared_ptr<Options>;
 
@@ -113,15 +113,19 @@ void add_names(CLI::App& parent, Invocation& invocation) {
   CLI::App* command = add_command(
       parent, "names", "What rules may name: operators and parameters, with shapes and bytes",
       "  tandem policy names --config train.toml --sort bytes\n"
-      "  tandem policy names model.onnx --bind batch=32 --at 'blocks.{0..3}.**' --json");
+      "  tandem policy names model.onnx --bind batch=32 --at 'blocks.{0..3}.**' --json\n"
+      "  tandem policy names --config train.toml --schema > .tandem/policy.schema.json");
   const Shared options =
       add_common(*command, invocation, "An ONNX file, and keys of train.toml: batch_size=64");
   command->add_option("--at", options->at, "Only what this selector covers");
   command->add_option("--sort", options->sort, "graph, path, op or bytes")
       ->check(CLI::IsMember({"graph", "path", "op", "bytes"}));
+  command->add_flag("--schema", options->schema,
+                    "A JSON Schema of policy.toml, in which editors complete these names");
   on_choice(*command, invocation, [options, &invocation] {
     const std::vector<std::string> names = take_words(*options, 1, "one ONNX file");
     if (!names.empty()) options->policy.model = names[0];
+    if (options->schema) return print(api::policy_schema(options->policy, options->at), "", false);
     return print(api::policy_names(options->policy, options->at, options->sort), invocation);
   });
 }

@@ -569,6 +569,7 @@ GuessedConfiguration guess_configuration(const Engine& engine, const std::string
   GuessedPolicy policy = guess_policy(known.model);
   result.policy = std::move(policy.text);
   result.rules = std::move(policy.rules);
+  result.names = policy_names(known.model.imported.graph);
   return result;
 }
 

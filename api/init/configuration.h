@@ -10,6 +10,7 @@
 #include "api/init/draft.h"
 #include "api/init/facts.h"
 #include "api/init/recorded_training.h"
+#include "placement/names.h"
 
 namespace tandem::api {
 
@@ -21,6 +22,7 @@ struct GuessedConfiguration {
   std::string head;                // comment at the top of train.toml
   std::string policy;              // text of policy.toml
   std::vector<std::string> rules;  // rules of the policy, as --place takes them
+  std::vector<NameRow> names;      // what rules may name
 };
 
 /// Which parts of the configuration are needed.

@@ -2,12 +2,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "api/editor_schemas.h"
 #include "api/init/configuration.h"
 #include "api/output_file.h"
 #include "engine/config/run_config.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
+#include "engine/graph/text.h"
 #include "tandem/init.h"
 
 namespace tandem::api {
@@ -43,6 +45,8 @@ std::string report_text(const InitReport& report, const Draft& draft) {
   std::string text;
   for (const std::string& warning : draft.warnings) text += "warning    " + warning + "\n";
   for (const std::string& file : report.files) text += "wrote      " + shown(file) + "\n";
+  text +=
+      "schemas    " + joined(report.schemas, ", ", shown) + "  (with them editors check keys)\n";
   for (const ToldChoice& choice : told_choices(draft)) text += choice.text + "\n";
   for (const std::string& note : draft.notes) text += "note       " + note + "\n";
   for (const std::string& note : draft.model_notes) text += "note       " + note + "\n";
@@ -70,6 +74,7 @@ nlohmann::ordered_json report_json(const InitReport& report, const Draft& draft)
   std::vector<std::string> notes = draft.notes;
   notes.insert(notes.end(), draft.model_notes.begin(), draft.model_notes.end());
   return {{"files", report.files},
+          {"schemas", report.schemas},
           {"keys", std::move(keys)},
           {"notes", std::move(notes)},
           {"warnings", draft.warnings}};
@@ -99,12 +104,13 @@ InitReport init(const std::string& model_path, const InitOptions& options) {
                   {"policy", "\"policy.toml\"", "what runs and lives where", ""});
   for (const Todo& todo : guess.draft.todos())
     report.open.push_back({.message = todo.text, .file = report.files[0], .path = todo.key});
-  const std::string text = to_toml(guess.draft, guess.head);
+  const std::string text = std::string(train_schema_line) + to_toml(guess.draft, guess.head);
   // A failure would be a fault of this program.
   if (report.open.empty()) parse_run_config(text, report.files[0]);
   make_directories(folder);
   write_output(report.files[0], text, "train.toml", "");
-  write_output(report.files[1], guess.policy, "policy.toml", "");
+  write_output(report.files[1], std::string(policy_schema_line) + guess.policy, "policy.toml", "");
+  report.schemas = write_editor_schemas(folder, guess.names);
   report.text = report_text(report, guess.draft);
   report.json = report_json(report, guess.draft)
                     .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

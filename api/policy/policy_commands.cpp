@@ -9,6 +9,7 @@
 #include "placement/report/explain.h"
 #include "placement/report/json.h"
 #include "placement/report/plan.h"
+#include "placement/report/policy_schema.h"
 #include "placement/report/rule_data.h"
 
 namespace tandem::api {
@@ -24,6 +25,26 @@ NameOrder order_of(const std::string& sort) {
   throw Error(ErrorKind::usage, Diagnostic{.message = "there is no such order",
                                            .expected = "graph, path, op or bytes",
                                            .got = sort});
+}
+
+/// Names do not depend on a policy, not even on a wrong one.
+std::vector<NameRow> names_of(const PolicyOptions& options, const std::string& at,
+                              const std::string& sort) {
+  NameOptions wanted;
+  wanted.order = order_of(sort);
+  wanted.at = at;
+  PolicyCase of(options, {.policy = false});
+  wanted.raw_names = of.imported().raw_names;
+  std::vector<NameRow> rows = tandem::policy_names(of.imported().graph, wanted);
+  for (const OperatorAttributes& op : of.resolved().operators) {
+    if (!op.added || (!at.empty() && !Selector(at).matches(op.path))) continue;
+    NameRow& row = rows.emplace_back();
+    row.path = op.path;
+    row.op = "loss";
+    row.bytes = 4;  // a float32 scalar
+    row.kind = NameKind::added;
+  }
+  return rows;
 }
 
 }  // namespace
@@ -43,22 +64,12 @@ Explanation policy_explain(PolicyCase& of, const std::string& name, std::optiona
 
 inline namespace v1 {
 
+std::string policy_schema(const PolicyOptions& options, const std::string& at) {
+  return policy_json_schema(names_of(options, at, "graph"));
+}
+
 Report policy_names(const PolicyOptions& options, const std::string& at, const std::string& sort) {
-  NameOptions wanted;
-  wanted.order = order_of(sort);
-  wanted.at = at;
-  PolicyCase of(options,
-                {.policy = false});  // names do not depend on a policy, not even on a wrong one
-  wanted.raw_names = of.imported().raw_names;
-  std::vector<NameRow> rows = tandem::policy_names(of.imported().graph, wanted);
-  for (const OperatorAttributes& op : of.resolved().operators) {
-    if (!op.added || (!at.empty() && !Selector(at).matches(op.path))) continue;
-    NameRow& row = rows.emplace_back();
-    row.path = op.path;
-    row.op = "loss";
-    row.bytes = 4;  // a float32 scalar
-    row.kind = NameKind::added;
-  }
+  const std::vector<NameRow> rows = names_of(options, at, sort);
   Json list = Json::array();
   for (const NameRow& row : rows) {
     const bool parameter = row.kind == NameKind::parameter || row.kind == NameKind::buffer;

@@ -92,6 +92,9 @@ std::vector<std::string> known_accelerators();
 /// what this selector covers, "" = all; `sort`: "graph" | "path" | "op" | "bytes".
 Report policy_names(const PolicyOptions& options, const std::string& at = "",
                     const std::string& sort = "graph");
+/// The JSON Schema of a policy.toml for this model: editors complete its modules, operators and
+/// parameters in selectors. `at`: only what this selector covers, "" = all.
+std::string policy_schema(const PolicyOptions& options, const std::string& at = "");
 
 /// How many things of a model there are: running statistics are `buffers`, parts that training adds
 /// to the model ("loss.total") are `added`.

@@ -27,9 +27,12 @@ using tandem::testing::error_of;
 using tandem::testing::run_program;
 using tandem::testing::SmallModel;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 const std::string source_tree = source_folder() + "/";
 const std::string parity = source_tree + "tests/data/parity/";
@@ -228,6 +231,30 @@ TEST_F(InitTest, NeverOverwrites) {
   EXPECT_EQ(text(), before);
   EXPECT_THAT(error_of([&] { init(net, {.to = folder_ / "policy.toml"}); }),
               HasSubstr("this is no folder"));
+}
+
+TEST_F(InitTest, WritesTheSchemasThatFirstLinesName) {
+  npz("a.npz",
+      {{"x", round_of<float>({50, 4}, 0, 5)}, {"labels", round_of<std::int64_t>({50}, 0, 2)}});
+  const std::string net = model(dense(3));
+  const InitReport report = guess(net);
+  EXPECT_THAT(report.schemas, ElementsAre(EndsWith("/.tandem/train.schema.json"),
+                                          EndsWith("/.tandem/policy.schema.json")));
+  EXPECT_THAT(text(), StartsWith("#:schema ./.tandem/train.schema.json\n# How net.onnx"));
+  EXPECT_THAT(read_file(folder_ / "policy.toml"),
+              StartsWith("#:schema ./.tandem/policy.schema.json\n# Where net.onnx"));
+  EXPECT_EQ(read_file(report.schemas[0]), config_schema());
+  EXPECT_THAT(read_file(report.schemas[1]), AllOf(HasSubstr("\"fc"), HasSubstr("\"MatMul\"")));
+
+  // A later version replaces them, but no other file.
+  write_file(report.schemas[0], "{ \"title\": \"train.toml\" }");
+  config_install_schemas(folder_.path());
+  EXPECT_EQ(read_file(report.schemas[0]), config_schema());
+  EXPECT_EQ(read_file(report.schemas[1]), config_schema(true));
+  write_file(report.schemas[0], "mine");
+  EXPECT_THAT(error_of([&] { config_install_schemas(folder_.path()); }),
+              HasSubstr("train.schema.json"));
+  EXPECT_EQ(read_file(report.schemas[0]), "mine");
 }
 
 TEST_F(InitTest, RefusesDataThatIsNone) {

@@ -5,12 +5,16 @@
 #include <gtest/gtest.h>
 
 #include "placement/quantities.h"
+#include "placement/report/policy_schema.h"
 #include "tests/placement/support.h"
 
 namespace tandem::testing {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(PolicyNames, OperatorsThenParametersWithSizes) {
   const auto rows =
@@ -37,6 +41,25 @@ TEST(PolicyNames, SortedAndSelected) {
   EXPECT_THROW(policy_names(shared_graph(), {.at = "a**"}), Error);
   EXPECT_THAT(names_text(largest), HasSubstr("embed:weight       parameter  [100, 8]"));
   EXPECT_THAT(names_text(largest), HasSubstr("norm.running_mean  buffer"));
+}
+
+TEST(PolicyNames, AreSuggestedWithTheirModules) {
+  std::vector<NameRow> rows(4);
+  rows[0].path = "blocks.3.attention.MatMul";
+  rows[1].path = "blocks.3.Add";
+  rows[2].path = "re:head";
+  rows[3].path = "blocks.3:weight";
+  EXPECT_THAT(
+      suggested_selectors(rows),
+      ElementsAre("**", "blocks.**", "blocks.3.**", "blocks.3.attention.**",
+                  "blocks.3.attention.MatMul", "blocks.3.Add", "?e:head", "blocks.3:weight"));
+}
+
+TEST(PolicyNames, AreInTheSchema) {
+  const std::string schema = policy_json_schema(policy_names(shared_graph()));
+  EXPECT_THAT(schema, AllOf(HasSubstr("\"layers.1:bias\""), HasSubstr("\"layers.1.**\""),
+                            HasSubstr("\"Gather\""), HasSubstr("\"emulated:0\"")));
+  EXPECT_THAT(policy_json_schema(), Not(HasSubstr("\"Gather\"")));
 }
 
 TEST(Quantities, AreReadAndWritten) {

@@ -8,6 +8,7 @@
 
 #include "engine/formats/files.h"
 #include "placement/policy_keys.h"
+#include "placement/report/policy_schema.h"
 #include "tests/harness/folders.h"
 #include "tests/placement/support.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -119,6 +120,13 @@ TEST(PolicyKeys, ThePageInDocsIsCurrent) {
   const std::string text = config_keys_markdown(policy_keys());
   if (const char* page = std::getenv("TANDEM_POLICY_PAGE")) write_file(page, text);
   EXPECT_EQ(read_file(source_folder() + "/docs/policy_toml.md"), text);
+}
+
+// TANDEM_POLICY_SCHEMA=docs/schema/policy.schema.json writes the schema instead.
+TEST(PolicyKeys, TheSchemaInDocsIsCurrent) {
+  const std::string text = policy_json_schema();
+  if (const char* file = std::getenv("TANDEM_POLICY_SCHEMA")) write_file(file, text);
+  EXPECT_EQ(read_file(source_folder() + "/docs/schema/policy.schema.json"), text);
 }
 
 }  // namespace

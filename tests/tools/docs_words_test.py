@@ -2,7 +2,7 @@
 
     python3 tests/tools/docs_words_test.py build/tandem [--list]
 
-Reads README.md, CONTRIBUTING.md, docs/*.md, docs/guide/*.md and docs/decisions/*.md: code spans, and blocks of TOML and of a shell. --list prints what was checked.
+Reads README.md, CONTRIBUTING.md, docs/*.md, docs/guide/*.md, docs/coming_from/*.md and docs/decisions/*.md: code spans, and blocks of TOML and of a shell. --list prints what was checked.
 """
 
 import json
@@ -15,11 +15,12 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md",
-             *(path for folder in ("docs", "docs/guide", "docs/decisions") for path in sorted((ROOT / folder).glob("*.md")))]
+             *(path for folder in ("docs", "docs/guide", "docs/coming_from", "docs/decisions") for path in sorted((ROOT / folder).glob("*.md")))]
 # What the program itself has written, and pages in the notation of graphs.
 LEFT_OUT = {"operators.md", "normal_form.md"}
 # Words of other programs that the documents name.
-OTHERS_WORDS = {"optimizer.target", "model.load_state_dict"}  # MindSpore's, PyTorch's
+# MindSpore's, PyTorch's, Keras's
+OTHERS_WORDS = {"optimizer.target", "model.load_state_dict", "model.evaluate", "model.predict"}
 HIDDEN = ("completion", "man")  # commands that --help does not list
 FREE_WORDS = {"images"}  # names that users give: fields, arrays
 OTHERS_FLAGS = set("""--gpus --signal --install --prefix --build --preset --target --gtest_filter --gtest_brief --partition --ntasks --ntasks-per-node --gpus-per-task

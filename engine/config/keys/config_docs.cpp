@@ -1,9 +1,7 @@
-// What people and editors read of the table of keys: lists, the page in docs/, explanations, the
-// schema.
+// What people read of the table of keys: lists, the page in docs/, explanations.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "engine/config/keys/config_keys.h"
 #include "engine/graph/error.h"
@@ -116,66 +114,6 @@ std::string explain_config_key(std::string_view path, const KeyTable& table) {
     }
   }
   return text;
-}
-
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json schema_of(const KeyTable& table, const KeyInfo* key, const std::string& path);
-
-Json table_schema(const KeyTable& table, const std::string& path) {
-  Json schema = {{"type", "object"}, {"additionalProperties", false}};
-  const std::string prefix = path.empty() ? "" : path + ".";
-  for (const KeyInfo& child : table.keys) {
-    if (!child.path.starts_with(prefix)) continue;
-    const std::string_view rest = child.path.substr(prefix.size());
-    if (rest.find_first_of(".[") != std::string_view::npos) continue;
-    if (rest == "*") {
-      schema["additionalProperties"] = schema_of(table, &child, std::string(child.path));
-      continue;
-    }
-    schema["properties"][std::string(rest)] = schema_of(table, &child, std::string(child.path));
-    if (child.fallback == "required") schema["required"].push_back(rest);
-  }
-  return schema;
-}
-
-Json schema_of(const KeyTable& table, const KeyInfo* key, const std::string& path) {
-  std::vector<Json> choices;
-  if (key->type & boolean_value) choices.push_back({{"type", "boolean"}});
-  if (key->type & (integer_value | number_value)) {
-    Json number = {{"type", key->type & number_value ? "number" : "integer"}};
-    if (key->low > -1e300) number["minimum"] = key->low;
-    if (key->high < 1e300) number["maximum"] = key->high;
-    choices.push_back(number);
-  }
-  if (key->type & (string_value | path_value | duration_value | selector_value)) {
-    Json text = {{"type", "string"}};
-    for (const std::string& word : words_of(key->allowed)) text["enum"].push_back(word);
-    choices.push_back(text);
-  }
-  if (key->type & table_value) choices.push_back(table_schema(table, path));
-  if (key->type & list_value) {
-    Json list = {{"type", "array"}};
-    const std::string of = key->short_key.empty() ? path : path + "." + std::string(key->short_key);
-    for (const KeyInfo& item : table.keys) {
-      if (item.path == of + "[]") list["items"] = schema_of(table, &item, of + "[]");
-    }
-    choices.push_back(list);
-  }
-  Json schema = choices.size() == 1 ? choices[0] : Json{{"anyOf", choices}};
-  schema["description"] = key->help;
-  return schema;
-}
-
-}  // namespace
-
-std::string config_json_schema(const KeyTable& table) {
-  Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-                 {"title", table.file}};
-  schema.update(table_schema(table, ""));
-  return schema.dump(2) + "\n";
 }
 
 }  // namespace tandem

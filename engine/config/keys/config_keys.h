@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -95,7 +96,11 @@ std::string config_keys_text(const KeyTable& table = train_keys());
 std::string config_keys_markdown(const KeyTable& table = train_keys());
 /// All about one key. Throws Error{usage} with the nearest key.
 std::string explain_config_key(std::string_view path, const KeyTable& table = train_keys());
-/// A JSON Schema (draft 2020-12) of the file, for editors.
-std::string config_json_schema(const KeyTable& table = train_keys());
+
+/// Texts that an editor suggests for the keys of a name, such as "at"; other texts stay allowed.
+using SchemaSuggestions = std::map<std::string_view, std::vector<std::string>>;
+/// A JSON Schema of the file in the constructs of draft 7, which editors of TOML know.
+std::string config_json_schema(const KeyTable& table = train_keys(),
+                               const SchemaSuggestions& suggestions = {});
 
 }  // namespace tandem

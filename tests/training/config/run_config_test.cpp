@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "engine/config/keys/config_check.h"
@@ -360,6 +361,22 @@ TEST(ConfigKeys, ThePageInDocsIsCurrent) {
   if (const char* page = std::getenv("TANDEM_CONFIG_PAGE"))
     write_file(page, config_keys_markdown());
   EXPECT_EQ(read_file(source_folder() + "/docs/train_toml.md"), config_keys_markdown());
+}
+
+// TANDEM_CONFIG_SCHEMA=docs/schema/train.schema.json writes the schema instead.
+TEST(ConfigKeys, TheSchemaInDocsIsCurrent) {
+  if (const char* file = std::getenv("TANDEM_CONFIG_SCHEMA"))
+    write_file(file, config_json_schema());
+  EXPECT_EQ(read_file(source_folder() + "/docs/schema/train.schema.json"), config_json_schema());
+}
+
+TEST(ConfigKeys, TheSchemaSuggestsAndStillAllowsOtherTexts) {
+  const auto schema =
+      nlohmann::json::parse(config_json_schema(train_keys(), {{"at", {"fc1:weight", "**"}}}));
+  const auto& frozen = schema["properties"]["parameters"]["properties"]["freeze"]["items"];
+  EXPECT_EQ(frozen["properties"]["at"]["anyOf"].dump(),
+            R"([{"enum":["fc1:weight","**"],"type":"string"},{"type":"string"}])");
+  EXPECT_FALSE(frozen["properties"]["until"].contains("anyOf"));
 }
 
 TEST(ConfigKeys, TextsComeFromTheTable) {
