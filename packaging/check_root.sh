@@ -33,7 +33,9 @@ if (($# > 1)); then
   step "a copy of $2" cp -a "$2" "$bare"
 else
   suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  step "debootstrap $suite" debootstrap --variant=minbase "$suite" "$bare"
+  components=main
+  [[ $(. /etc/os-release && echo "$ID") != ubuntu ]] || components=main,universe
+  step "debootstrap $suite" debootstrap --variant=minbase --components="$components" "$suite" "$bare"
 fi
 mount -t proc proc "$bare/proc"
 [[ -s $bare/etc/resolv.conf ]] || cp /etc/resolv.conf "$bare/etc/"
