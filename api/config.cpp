@@ -10,7 +10,7 @@
 #include "engine/metrics/metric.h"
 #include "engine/optimizers/optimizer.h"
 #include "placement/policy_keys.h"
-#include "placement/report/policy_schema.h"
+#include "placement/selectors/policy_schema.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

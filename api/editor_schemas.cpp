@@ -5,7 +5,7 @@
 #include "api/output_file.h"
 #include "engine/config/keys/config_keys.h"
 #include "engine/formats/files.h"
-#include "placement/report/policy_schema.h"
+#include "placement/selectors/policy_schema.h"
 
 namespace tandem::api {
 

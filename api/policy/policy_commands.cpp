@@ -9,8 +9,8 @@
 #include "placement/report/explain.h"
 #include "placement/report/json.h"
 #include "placement/report/plan.h"
-#include "placement/report/policy_schema.h"
 #include "placement/report/rule_data.h"
+#include "placement/selectors/policy_schema.h"
 
 namespace tandem::api {
 namespace {

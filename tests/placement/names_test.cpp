@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "placement/quantities.h"
-#include "placement/report/policy_schema.h"
+#include "placement/selectors/policy_schema.h"
 #include "tests/placement/support.h"
 
 namespace tandem::testing {

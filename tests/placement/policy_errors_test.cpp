@@ -8,7 +8,7 @@
 
 #include "engine/formats/files.h"
 #include "placement/policy_keys.h"
-#include "placement/report/policy_schema.h"
+#include "placement/selectors/policy_schema.h"
 #include "tests/harness/folders.h"
 #include "tests/placement/support.h"
 #include "tests/training/formats/temporary_folder.h"

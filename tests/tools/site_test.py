@@ -71,6 +71,11 @@ class Documents(unittest.TestCase):
         self.assertEqual(sorted(listed), sorted(names))
         self.assertGreater(len(names), 80)
 
+    def test_the_menu_has_lists_of_the_pages_of_folders(self):
+        menu = pages.navigation(pages.documents(), ["docs/guide/README.md", "a/b/README.md"])
+        self.assertEqual(menu[-1], {"a/b": "a/b/README.md"})
+        self.assertEqual(next(item for item in menu if "The pages behind the guide" in item)["The pages behind the guide"][0], "docs/guide/README.md")
+
     def test_the_menu_has_the_order_of_docs_readme(self):
         names = pages.documents()
         titles = [next(iter(item)) for item in pages.navigation(names, [])]

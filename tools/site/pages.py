@@ -31,6 +31,8 @@ def documents():
 
 
 def title_of(name):
+    if not name.endswith(".md"):
+        return os.path.basename(name)
     head = next((line for line in (ROOT / name).read_text().splitlines() if line.startswith("# ")), "# " + name)
     return head[2:].replace("`", "")
 
@@ -129,7 +131,8 @@ def navigation(names, made):
     """The menu: what docs/README.md lists, its folders as sections. `made`: lists of the pages of folders."""
     sections = {"The pages behind the guide": "docs/guide/", "Coming from": "docs/coming_from/", "GPUs": "docs/gpu/",
                 "Decisions": "docs/decisions/", "Measurements": ("docs/bench/", "bench/"), "Models and recipes": "models/"}
-    of_sections = [name for name in names if name.startswith(tuple(sum(((s,) if isinstance(s, str) else s for s in sections.values()), ())))]
+    all_folders = tuple(sum(((folder,) if isinstance(folder, str) else folder for folder in sections.values()), ()))
+    of_sections = [name for name in names if name.startswith(all_folders)]
     first = [name for name in ordered("docs/README.md", names) if name not in of_sections and name != "docs/README.md"]
     menu = [{"Tandem": "README.md"}, {"All pages": "docs/README.md"}]
     menu += [{title_of(name): name} for name in first if name != "README.md"]
@@ -139,7 +142,7 @@ def navigation(names, made):
         pages = [{title_of(name): name} for name in ordered(index or "docs/README.md", inside)]
         if inside:
             menu.append({section: [name for name in made if name.startswith(folder)] + pages})
-    return menu
+    return menu + [{os.path.dirname(name): name} for name in made if not name.startswith(all_folders)]
 
 
 def configuration(names, made):
@@ -179,7 +182,11 @@ def main():
         index = f"{folder}/README.md"
         if index not in names:
             made.append(index)
-            texts[index] = list_of_pages(folder, [name for name in names if os.path.dirname(name) == folder])
+            inside = [name for name in names if os.path.dirname(name) == folder]
+            if not inside:  # scripts
+                inside = [f"{folder}/{path.name}" for path in sorted((ROOT / folder).iterdir()) if path.is_file()]
+                targets.update(inside)
+            texts[index] = list_of_pages(folder, inside)
     for name, text in texts.items():
         path = to / name
         path.parent.mkdir(parents=True, exist_ok=True)

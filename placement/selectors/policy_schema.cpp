@@ -1,4 +1,4 @@
-#include "placement/report/policy_schema.h"
+#include "placement/selectors/policy_schema.h"
 
 #include <set>
 
