@@ -41,6 +41,8 @@ struct KeyInfo {
   bool may_be_empty = false;  // a path: "" means none
   /// For a table: the key with the same keys, which the docs then describe only once.
   std::string_view same_as = "";
+  /// "a|b": the words under the table's "kind" with which it has this key; "": it always has it.
+  std::string_view kinds = "";
 };
 
 /// All keys of one kind of file; parents before children.

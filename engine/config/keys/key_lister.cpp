@@ -49,7 +49,8 @@ class RowsOfKinds {
   void add(const std::string& kind, const KeyInfo& row) {
     auto found = std::find_if(rows_.begin(), rows_.end(),
                               [&](const SharedRow& g) { return g.row.path == row.path; });
-    if (found == rows_.end()) found = rows_.insert(rows_.end(), {row, {}, {}});
+    if (found == rows_.end()) found = rows_.insert(rows_.end(), {row, {}, {}, {}});
+    found->kinds.push_back(kind);
     found->row.type |= row.type;
     found->row.low = std::min(found->row.low, row.low);
     found->row.high = std::max(found->row.high, row.high);
@@ -60,13 +61,14 @@ class RowsOfKinds {
 
   std::vector<KeyInfo> rows() const {
     std::vector<KeyInfo> rows;
-    for (const auto& [row, helps, fallbacks] : rows_) {
+    for (const auto& [row, helps, fallbacks, kinds] : rows_) {
       std::vector<std::string> texts;
-      for (const auto& [text, kinds] : helps)
-        texts.push_back(text + whose(kinds, helps.size() == 1));
+      for (const auto& [text, having] : helps)
+        texts.push_back(text + whose(having, helps.size() == 1));
       KeyInfo& all = rows.emplace_back(row);
       if (!row.path.ends_with("[]")) all.help = keep(joined(texts, "; "));
       all.fallback = keep(fallback_of(fallbacks));
+      all.kinds = keep(joined(kinds, "|"));
     }
     return rows;
   }
@@ -75,6 +77,7 @@ class RowsOfKinds {
   struct SharedRow {
     KeyInfo row;
     std::vector<Said> helps, fallbacks;
+    std::vector<std::string> kinds;
   };
 
   /// The kinds that have it; or those that lack it, where no kind has another value and that is
