@@ -35,7 +35,7 @@ class DataSource {
   /// What it throws ends the run; Error{data} is reported as it is, other exceptions as Error{data}
   /// with their text.
   virtual void fill(std::size_t field, std::span<const std::int64_t> indices, void* to) const = 0;
-  /// The sample in messages; "": "sample 17".
+  /// The sample in messages; by default "sample 17".
   virtual std::string describe(std::int64_t sample) const;
   /// Tells these samples from others, such as a version or a checksum: a run that was trained on
   /// them resumes only with a source of the same identity, number of samples and fields.

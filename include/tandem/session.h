@@ -23,8 +23,9 @@ class Session {
   /// `settings` are keys of train.toml: "optimizer.kind=adamw", "loss.terms=[{...}]", "seed=1".
   /// Those of the model, its parameters, loss, optimizer, precision, policy and device are
   /// honoured, with durations in steps; `steps` is the length of a cosine or linear schedule.
-  /// Throws Error{usage} with everything that is wrong, and by name for each key that a Session
-  /// does not honour: data, eval, checkpoint, log, micro_batch, epochs, max_time, name, run_dir.
+  /// `eval.metrics` is for `evaluate`. Throws Error{usage} with everything that is wrong, and by
+  /// name for each key that a Session does not honour: data, eval but its metrics, checkpoint, log,
+  /// micro_batch, epochs, max_time, name, run_dir.
   Session(const std::string& model_path, std::int64_t batch_size,
           const std::vector<std::string>& settings);
   /// The same with structs in place of texts.

@@ -83,6 +83,8 @@ class Tensor {
     const std::span<const std::byte> all = bytes_of(dtype_of<T>());
     return {reinterpret_cast<const T*>(all.data()), all.size() / sizeof(T)};
   }
+  /// Whether type, shape and bytes are equal.
+  bool operator==(const Tensor& other) const;
   /// All elements, converted to float32 whatever type they have.
   std::vector<float> floats() const;
 
