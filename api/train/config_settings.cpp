@@ -1,76 +1,15 @@
 #include "api/train/config_settings.h"
 
-#include <algorithm>
-#include <optional>
-#include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
-#include "engine/config/keys/config_check.h"
-#include "engine/config/keys/config_keys.h"
+#include "api/train/config_members.h"
 #include "engine/config/keys/key_forms.h"
 
-namespace tandem::api {
+namespace tandem::api::members {
 namespace {
 
 using Kind = ConfigValue::Kind;
-
-/// A type as an argument.
-template <class T>
-struct Of {
-  using Type = T;
-};
-template <class Enum>
-inline constexpr std::string_view words_of_enum = "";
-template <class Struct>
-inline constexpr std::string_view word_of_kind = "";
-
-#include "api/train/train_config_members.inl"
-
-struct Nothing {
-  template <class Member>
-  void operator()(const char*, Member) const {}
-};
-template <class T>
-concept Table = requires {
-  each_member(Of<T>{}, Nothing{});
-};
-
-template <class T>
-inline constexpr bool is_list = false;
-template <class T>
-inline constexpr bool is_list<std::vector<T>> = true;
-template <class T>
-inline constexpr bool is_map = false;
-template <class T>
-inline constexpr bool is_map<std::map<std::string, T>> = true;
-template <class T>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
-template <class T>
-inline constexpr bool is_choice = false;
-/// Whether a type is one of several structs, as `kind` names them.
-template <class T>
-inline constexpr bool is_kind = false;
-template <class T, class... Others>
-inline constexpr bool is_choice<std::variant<T, Others...>> = true;
-template <class T, class... Others>
-inline constexpr bool is_kind<std::variant<T, Others...>> = !word_of_kind<T>.empty();
-
-const KeyInfo* key_at(const std::string& pattern) {
-  const std::span<const KeyInfo> keys = train_keys().keys;
-  const auto found = std::find_if(keys.begin(), keys.end(),
-                                  [&](const KeyInfo& key) { return key.path == pattern; });
-  return found == keys.end() ? nullptr : &*found;
-}
-
-std::string below(const std::string& table, std::string_view key) {
-  return table + (table.empty() ? "" : ".") + std::string(key);
-}
-
-// ---------------------------------------------------------------- from structs to settings
 
 class SettingsWriter {
  public:
@@ -165,7 +104,7 @@ class SettingsWriter {
     }
   }
 
-  /// The word under "kind", with the options of that kind beside it.
+  /// The word under "kind", with the options of that kind next to it.
   template <class Choice>
   void add_kind(ConfigValue& to, const Choice& from, const std::string& pattern) const {
     const std::string owner = pattern.substr(0, pattern.rfind('.'));
@@ -182,119 +121,6 @@ class SettingsWriter {
 
   std::string source_;
 };
-
-// ---------------------------------------------------------------- from settings to structs
-
-class SettingsReader {
- public:
-  template <Table T>
-  void table(const ConfigValue& from, T& to, const std::string& pattern) const {
-    const KeyInfo* const info = pattern.empty() ? nullptr : key_at(pattern);
-    ConfigValue whole;
-    const bool is_short = from.kind != Kind::table && info != nullptr;
-    if (is_short) whole.add(std::string(info->short_key), from);
-    const ConfigValue& table = is_short ? whole : from;
-    each_member(Of<T>{}, [&](const char* key, auto member) {
-      auto& target = to.*member;
-      using Target = std::decay_t<decltype(target)>;
-      if constexpr (is_optional<Target>) {
-        if constexpr (is_kind<typename Target::value_type>) {
-          if (const ConfigValue* word = table.find("kind"))
-            kind(word->text, table, target.emplace(), pattern);
-          return;
-        }
-      }
-      if (const ConfigValue* value = table.find(key)) read(*value, target, below(pattern, key));
-    });
-  }
-
- private:
-  template <class T>
-  void read(const ConfigValue& from, T& to, const std::string& pattern) const {
-    if constexpr (is_optional<T>) {
-      read(from, to.emplace(), pattern);
-    } else if constexpr (std::is_same_v<T, bool>) {
-      to = from.boolean;
-    } else if constexpr (std::is_same_v<T, std::int64_t>) {
-      to = from.integer;
-    } else if constexpr (std::is_same_v<T, double>) {
-      to = from.number;
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      to = from.text;
-    } else if constexpr (std::is_same_v<T, Duration>) {
-      const auto duration = parse_duration(from.text);
-      if (duration) to = {duration->value, static_cast<Duration::Unit>(duration->unit)};
-    } else if constexpr (std::is_enum_v<T>) {
-      const std::vector<std::string> words = words_of(words_of_enum<T>);
-      const auto found = std::find(words.begin(), words.end(), from.text);
-      to = static_cast<T>(found - words.begin());
-    } else if constexpr (is_list<T>) {
-      const bool is_plain = from.kind != Kind::list;
-      if (is_plain) read(from, to.emplace_back(), pattern + "[]");
-      for (const ConfigValue& item : from.items) read(item, to.emplace_back(), pattern + "[]");
-    } else if constexpr (is_map<T>) {
-      for (const ConfigValue::Member& item : from.members)
-        read(item.value, to[item.key], pattern + ".*");
-    } else if constexpr (is_choice<T>) {
-      choose(from, to, pattern);
-    } else {
-      table(from, to, pattern);
-    }
-  }
-
-  /// Takes the type of a value that a TOML value can be.
-  template <class... Types>
-  void choose(const ConfigValue& from, std::variant<Types...>& to,
-              const std::string& pattern) const {
-    bool is_taken = false;
-    const auto take = [&](auto of) {
-      using Type = typename decltype(of)::Type;
-      if (is_taken || !may_be<Type>(from)) return;
-      is_taken = true;
-      read(from, to.template emplace<Type>(), pattern);
-    };
-    (take(Of<Types>{}), ...);
-  }
-
-  template <class T>
-  static bool may_be(const ConfigValue& from) {
-    const bool is_text = from.kind == Kind::string;
-    if constexpr (std::is_same_v<T, std::int64_t>) return from.kind == Kind::integer;
-    if constexpr (std::is_same_v<T, double>)
-      return from.kind == Kind::integer || from.kind == Kind::number;
-    if constexpr (std::is_enum_v<T> || std::is_same_v<T, std::string>) return is_text;
-    if constexpr (is_map<T>) return from.kind == Kind::table;
-    return from.kind == Kind::list || is_text;  // a text is a list of one
-  }
-
-  /// `table`: what has the options beside the word.
-  template <class... Kinds>
-  void kind(const std::string& word, const ConfigValue& options, std::variant<Kinds...>& to,
-            const std::string& pattern) const {
-    const auto take = [&](auto of) {
-      using Chosen = typename decltype(of)::Type;
-      if (word != word_of_kind<Chosen>) return;
-      Chosen& chosen = to.template emplace<Chosen>();
-      each_member(Of<Chosen>{}, [&](const char* key, auto member) {
-        if (const ConfigValue* value = options.find(key))
-          read(*value, chosen.*member, below(pattern, key));
-      });
-    };
-    (take(Of<Kinds>{}), ...);
-  }
-};
-
-/// Groups without a rule of their own have the optimizer's.
-void add_inherited_kinds(ConfigValue& settings) {
-  ConfigValue* const optimizer = settings.find("optimizer");
-  ConfigValue* const groups = optimizer != nullptr ? optimizer->find("groups") : nullptr;
-  const ConfigValue* const kind = optimizer != nullptr ? optimizer->find("kind") : nullptr;
-  if (groups == nullptr || kind == nullptr) return;
-  const ConfigValue inherited = *kind;
-  for (ConfigValue& group : groups->items) {
-    if (group.find("kind") == nullptr) group.add("kind", inherited);
-  }
-}
 
 /// A value as TOML on one line.
 std::string toml_value(const ConfigValue& value) {
@@ -322,9 +148,12 @@ std::string toml_value(const ConfigValue& value) {
 }
 
 }  // namespace
+}  // namespace tandem::api::members
+
+namespace tandem::api {
 
 ConfigValue settings_of(const TrainConfig& config) {
-  ConfigValue settings = SettingsWriter("TrainConfig").table(config, "");
+  ConfigValue settings = members::SettingsWriter("TrainConfig").table(config, "");
   ConfigValue* const data = settings.find("data");
   const bool is_of_program = config.data.kind == DataKind::program;
   if (data != nullptr && is_of_program && data->find("train") == nullptr) {
@@ -336,7 +165,7 @@ ConfigValue settings_of(const TrainConfig& config) {
 }
 
 ConfigValue settings_of(const SessionConfig& config) {
-  const SettingsWriter writer("SessionConfig");
+  const members::SettingsWriter writer("SessionConfig");
   TrainConfig whole{.model = config.model,
                     .policy = config.policy,
                     .device = config.device,
@@ -352,24 +181,16 @@ ConfigValue settings_of(const SessionConfig& config) {
   return writer.table(whole, "");
 }
 
-TrainConfig config_of(const ConfigValue& settings) {
-  ConfigValue whole = settings;
-  add_inherited_kinds(whole);
-  TrainConfig config;
-  SettingsReader().table(whole, config, "");
-  return config;
-}
-
 std::string toml_of(const ConfigValue& settings) {
   std::string text, sections;
   for (const ConfigValue::Member& member : settings.members) {
-    if (member.value.kind != Kind::table) {
-      text += toml_key(member.key) + " = " + toml_value(member.value) + "\n";
+    if (member.value.kind != ConfigValue::Kind::table) {
+      text += toml_key(member.key) + " = " + members::toml_value(member.value) + "\n";
       continue;
     }
     sections += "\n[" + toml_key(member.key) + "]\n";
     for (const ConfigValue::Member& inner : member.value.members)
-      sections += toml_key(inner.key) + " = " + toml_value(inner.value) + "\n";
+      sections += toml_key(inner.key) + " = " + members::toml_value(inner.value) + "\n";
   }
   return text + sections;
 }

@@ -7,11 +7,11 @@
 
 namespace tandem::api {
 
-/// The keys that are set. Messages name the struct in place of a file.
+/// Keys that are set. Messages name the struct in place of a file.
 ConfigValue settings_of(const TrainConfig& config);
-/// The same without the model's file and the batch size; the metrics are those of `eval`.
+/// Likewise without the model's file and the batch size; the metrics are those of `eval`.
 ConfigValue settings_of(const SessionConfig& config);
-/// The members that settings without mistakes give.
+/// Members that settings without mistakes give.
 TrainConfig config_of(const ConfigValue& settings);
 
 /// A table of settings as TOML that reads back to the same settings.

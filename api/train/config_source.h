@@ -12,7 +12,7 @@ namespace tandem::api {
 
 struct ConfigSource {
   std::string path;  // names it and anchors its relative paths
-  /// Of a program; unset: the file holds them.
+  /// Settings of a program; unset: the file holds them.
   std::optional<ConfigValue> settings = {};
 
   /// Whether it is guessed from a model.

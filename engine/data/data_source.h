@@ -132,7 +132,7 @@ struct DataSets {
   /// Order of the training samples; null: a shuffle of them, as the configuration says.
   std::shared_ptr<const SampleOrder> order = nullptr;
   std::shared_ptr<const Buckets> buckets = nullptr;  // null: all samples are of one length
-  /// Of samples that a program gives: what tells them from others.
+  /// What tells the samples of a program from others.
   std::string train_identity = {}, eval_identity = {};
 
   /// How many samples of `train` an epoch reads.
@@ -145,7 +145,7 @@ struct DataSets {
 /// A table that is not prepared yet, or whose files have changed, is prepared first.
 DataSets open_data(const DataConfig& config, const OpenOptions& options = {});
 
-/// The same for samples that a program gives: everything but files and functions of fields.
+/// Like open_data for samples that a program gives: everything but files and functions of fields.
 /// `eval` may be null. Throws what `open_data` throws.
 DataSets data_of_program(const DataConfig& config, std::shared_ptr<const DataSource> train,
                          std::shared_ptr<const DataSource> eval, const OpenOptions& options);

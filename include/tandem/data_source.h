@@ -16,7 +16,7 @@ namespace tandem::api::inline v1 {
 struct DataField {
   std::string name;
   DType dtype = DType::float32;
-  std::vector<std::int64_t> shape;  // of one sample, without the batch axis
+  std::vector<std::int64_t> shape;  // extents of one sample, without the batch axis
 };
 
 /// A data set that a Trainer reads through these functions: it shuffles, shares samples between

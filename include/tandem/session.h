@@ -28,7 +28,7 @@ class Session {
   /// micro_batch, epochs, max_time, name, run_dir.
   Session(const std::string& model_path, std::int64_t batch_size,
           const std::vector<std::string>& settings);
-  /// The same with structs in place of texts.
+  /// Structs in place of texts; otherwise as above.
   explicit Session(const SessionConfig& config);
   ~Session();
   Session(Session&&) noexcept;

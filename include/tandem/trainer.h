@@ -113,7 +113,7 @@ class Trainer {
   /// Reads and checks the configuration, the model and the data. Throws Error with all that is
   /// wrong.
   Trainer(const std::string& config_path, TrainOptions options);
-  /// The same with a configuration in memory; run directories are made next to `config.file`.
+  /// Takes a configuration in memory; run directories are made next to `config.file`.
   Trainer(const TrainConfig& config, TrainOptions options);
   ~Trainer();
   Trainer(Trainer&&) noexcept;

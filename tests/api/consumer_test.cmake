@@ -1,4 +1,4 @@
-# Installs this build into a temporary folder, builds the consumer project against it and runs it.
+# Installs this build into a temporary folder, builds the consumer project and the examples against it and runs them.
 #   cmake -DBUILD=… -DSOURCE=… -DCOMPILER=… -DFLAGS=… -P consumer_test.cmake
 set(folder ${BUILD}/consumer_test)
 file(REMOVE_RECURSE ${folder})
@@ -19,6 +19,33 @@ run(${CMAKE_COMMAND} --build ${folder}/build)
 run(${folder}/build/consumer ${SOURCE}/models/digits/model.onnx ${folder}/trained.onnx)
 if(NOT EXISTS ${folder}/trained.onnx)
   message(FATAL_ERROR "the exported file is missing")
+endif()
+run(${CMAKE_COMMAND} -S ${SOURCE}/examples -B ${folder}/examples -DCMAKE_PREFIX_PATH=${folder}/prefix
+  -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_BUILD_TYPE=Release)
+run(${CMAKE_COMMAND} --build ${folder}/examples)
+set(examples ${folder}/examples)
+set(digits ${SOURCE}/models/digits)
+run(${examples}/train_file ${digits}/train.toml ${folder}/file_run)
+run(${examples}/own_loop ${digits}/model.onnx ${folder}/state.safetensors)
+run(${examples}/fine_tune_head ${digits}/model.onnx ${folder}/tuned.onnx)
+run(${examples}/lora ${digits}/model.onnx ${folder}/adapted.onnx)
+run(${examples}/two_sessions ${digits}/model.onnx)
+run(${examples}/own_data ${digits}/model.onnx ${folder}/own_run)
+string(REPEAT "0.5 " 64 row)
+string(REPEAT "${row}\n" 11 rows)
+file(WRITE ${folder}/rows.txt "${rows}")
+execute_process(COMMAND ${examples}/predict_stream ${folder}/trained.onnx ${folder}/rows.txt
+  RESULT_VARIABLE result OUTPUT_VARIABLE classes)
+string(REGEX MATCHALL "[0-9]\n" lines "${classes}")
+list(LENGTH lines count)
+if(NOT result EQUAL 0 OR NOT count EQUAL 11)
+  message(FATAL_ERROR "predict_stream: ${result}: 11 classes were expected\n${classes}")
+endif()
+# Its plug-in and MPI are not in every build.
+find_program(mpirun mpirun)
+if(EXISTS ${examples}/mpi_ranks AND EXISTS ${folder}/prefix/lib/libtandem_mpi.so AND mpirun)
+  run(${CMAKE_COMMAND} -E env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ${mpirun} -np 2 --oversubscribe
+    --bind-to none ${examples}/mpi_ranks ${digits}/train.toml ${folder}/mpi_run)
 endif()
 run(${folder}/prefix/bin/tandem --version)
 run(${folder}/prefix/bin/tandem inspect ${folder}/trained.onnx --json)

@@ -45,9 +45,9 @@ constexpr std::string_view header_head =
 #include <string>
 #include <variant>
 #include <vector>
-
-#include "tandem/duration.h"
-
+)"
+    "\n#include \"tandem/duration.h\"\n"
+    R"(
 namespace tandem::api::inline v1 {
 
 // Members have the names of the keys; docs/train_toml.md says what each means, with its default and

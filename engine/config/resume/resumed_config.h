@@ -21,7 +21,8 @@ void lay_over(ConfigValue& tree, const StartRecord& started, std::vector<Diagnos
 RunConfig read_resumed_config(const std::string& path, const StartRecord& started,
                               const MovedPaths& moved, const std::vector<std::string>& overrides);
 
-/// The same from the text of a configuration; `path` names it and anchors its relative paths.
+/// Like read_resumed_config, from the text of a configuration; `path` names it and anchors its
+/// relative paths.
 RunConfig parse_resumed_config(std::string_view text, const std::string& path,
                                const StartRecord& started, const MovedPaths& moved,
                                const std::vector<std::string>& overrides);
