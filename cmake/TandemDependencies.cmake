@@ -99,6 +99,10 @@ if(TOMLPLUSPLUS_INCLUDE)
   target_include_directories(tomlplusplus SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE})
 endif()
 
+find_path(DLPACK_INCLUDE dlpack/dlpack.h) # in /usr/include, where the compiler looks
+mark_as_advanced(DLPACK_INCLUDE)
+tandem_require("DLPack (libdlpack-dev)" DLPACK_INCLUDE)
+
 if(TANDEM_TESTS)
   find_package(GTest CONFIG QUIET)
   tandem_require("GoogleTest (libgtest-dev, libgmock-dev)" GTest_FOUND)

@@ -12,6 +12,10 @@ fi
 # Every key of train.toml and policy.toml with type, default and meaning, from the tables that also check the files.
 TANDEM_CONFIG_PAGE=docs/train_toml.md build/tests/test_training --gtest_filter='ConfigKeys.ThePage*' --gtest_brief=1
 echo docs/train_toml.md
+# The structs of the C++ library with the same keys; the next build takes them.
+TANDEM_CONFIG_HEADER=include/tandem/train_config.h TANDEM_CONFIG_MEMBERS=api/train/train_config_members.inl \
+  build/tests/test_training --gtest_filter='ConfigKeys.TheStructs*' --gtest_brief=1
+echo include/tandem/train_config.h api/train/train_config_members.inl
 TANDEM_LOSSES_PAGE=docs/losses.md build/tests/test_training --gtest_filter='ListOfLosses.ThePage*' --gtest_brief=1
 echo docs/losses.md
 TANDEM_METRICS_PAGE=docs/metrics.md build/tests/test_training --gtest_filter='ListOfMetrics.ThePage*' --gtest_brief=1

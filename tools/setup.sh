@@ -20,7 +20,7 @@ deps=${TANDEM_DEPS:-$cache/tandem/deps}
 
 packages=(g++ make cmake ninja-build ccache python3 python3-pip python3-venv
           protobuf-compiler libprotobuf-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
-          libfmt-dev zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libutf8proc-dev
+          libfmt-dev libdlpack-dev zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libutf8proc-dev
           libgtest-dev libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin)
 developer_packages=(clang-format clang-tidy clang libclang-rt-dev xz-utils)
 

@@ -45,7 +45,7 @@ std::vector<Diagnostic> problems_of(const std::vector<std::pair<std::string, dou
 }
 
 /// Finds values in the data that make a metric of a finite model not finite.
-std::vector<Diagnostic> causes_in(const DataSource& source, const RunConfig& config) {
+std::vector<Diagnostic> causes_in(const tandem::DataSource& source, const RunConfig& config) {
   std::vector<std::int64_t> samples(static_cast<std::size_t>(source.samples()));
   std::iota(samples.begin(), samples.end(), 0);
   std::vector<int> fields(source.fields().size());
@@ -60,7 +60,7 @@ EvaluationReport evaluated(const std::string& run, const TrainedOptions& options
                            const std::shared_ptr<RankGroup>& group) {
   Rendezvous& ranks = *group->rendezvous();
   std::optional<TrainedModel> opened_model;
-  std::shared_ptr<const DataSource> source;
+  std::shared_ptr<const tandem::DataSource> source;
   on_all_ranks(ranks, "model and data", [&] {
     TrainedRun opened = open_trained(run, options);
     opened.uses_held_out = options.data.empty();

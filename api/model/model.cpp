@@ -251,7 +251,7 @@ const DataSets& ModelData::sets() {
   if (sets_) return *sets_;
   const OpenOptions options = model_->open_options();
   try {
-    sets_ = open_data(*model_->config().data, options);
+    sets_ = open_(*model_->config().data, options);
   } catch (const Error&) {
     error_ = std::current_exception();
     throw;
@@ -259,7 +259,7 @@ const DataSets& ModelData::sets() {
   return *sets_;
 }
 
-std::shared_ptr<const DataSource> ModelData::counted() {
+std::shared_ptr<const tandem::DataSource> ModelData::counted() {
   const RunConfig& config = model_->config();
   if (!config.data) return nullptr;
   return zero_out_of_range(config, model_->micro_batch().graph, sets().train);

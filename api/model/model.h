@@ -121,11 +121,15 @@ std::vector<std::pair<std::string, std::int64_t>> bound_dimensions(const RunConf
 /// for a micro-batch of the configuration.
 OpenOptions open_options(const RunConfig& config, const Graph& micro_batch);
 
+/// Opens the data of a configuration: `open_data`, or what a program gives instead.
+using DataOpener = std::function<DataSets(const DataConfig&, const OpenOptions&)>;
+
 /// The data of a model's configuration, opened when it is first needed. Counts made in it are
 /// cached.
 class ModelData {
  public:
-  explicit ModelData(std::shared_ptr<ConfiguredModel> model) : model_(std::move(model)) {}
+  explicit ModelData(std::shared_ptr<ConfiguredModel> model, DataOpener open = &open_data)
+      : model_(std::move(model)), open_(std::move(open)) {}
 
   ModelData(std::shared_ptr<ConfiguredModel> model, DataSets sets)  // data that is open already
       : model_(std::move(model)), sets_(std::move(sets)) {}
@@ -137,9 +141,10 @@ class ModelData {
   void answer(const OpenQuestions& questions, PlacementFacts& facts);
 
  private:
-  std::shared_ptr<const DataSource> counted();
+  std::shared_ptr<const tandem::DataSource> counted();
 
   std::shared_ptr<ConfiguredModel> model_;
+  DataOpener open_;
   std::optional<DataSets> sets_;
   std::exception_ptr error_;                                        // why opening failed
   std::optional<std::map<std::string, std::int64_t>> unique_rows_;  // by parameter

@@ -30,10 +30,10 @@ std::vector<std::int64_t> sizes_to_try(const RunConfig& config, std::int64_t sam
   return sizes;
 }
 
-DataSets data_for_plans(const RunConfig& config) {
+DataSets data_for_plans(const RunConfig& config, const DataOpener& open) {
   if (!config.data) return {};
   const Engine engine(config.threads);
-  return ModelData(std::make_shared<ConfiguredModel>(engine, config)).sets();
+  return ModelData(std::make_shared<ConfiguredModel>(engine, config), open).sets();
 }
 
 bool plan_fits(const RunConfig& config, std::int64_t size, const PolicyOptions& options,
@@ -50,8 +50,9 @@ bool plan_fits(const RunConfig& config, std::int64_t size, const PolicyOptions& 
 
 }  // namespace
 
-std::int64_t fitting_batch_size(const RunConfig& config, const PolicyOptions& options) {
-  const DataSets sets = data_for_plans(config);
+std::int64_t fitting_batch_size(const RunConfig& config, const PolicyOptions& options,
+                                const DataOpener& open) {
+  const DataSets sets = data_for_plans(config, open);
   const std::int64_t samples = sets.train ? sets.epoch_samples() : largest_power;
   const std::vector<std::int64_t> sizes = sizes_to_try(config, samples, options.ranks);
   if (!plan_fits(config, sizes.front(), options, sets)) {

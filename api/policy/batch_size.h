@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "api/model/model.h"
 #include "engine/config/run_config.h"
 #include "tandem/tandem.h"
 
@@ -14,7 +15,8 @@ namespace tandem::api {
 /// computes it for this configuration with the rules, devices and ranks of these options; the sizes
 /// are powers of two up to 65536 and at most the number of training samples. Throws
 /// Error{does_not_fit} where not even the smallest fits.
-std::int64_t fitting_batch_size(const RunConfig& config, const PolicyOptions& options);
+std::int64_t fitting_batch_size(const RunConfig& config, const PolicyOptions& options,
+                                const DataOpener& open = &open_data);
 
 /// The configuration with this batch size, which is no longer open.
 RunConfig with_batch_size(RunConfig config, std::int64_t size);

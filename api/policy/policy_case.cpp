@@ -235,7 +235,7 @@ TrainingGraph PolicyCase::training() {
   return training_graph(update, all.phases.front().thawed);
 }
 
-std::shared_ptr<const DataSource> PolicyCase::source_of(std::int64_t length) {
+std::shared_ptr<const tandem::DataSource> PolicyCase::source_of(std::int64_t length) {
   const DataSets& sets = data();
   if (!sets.buckets || length == 0 || length == sets.buckets->longest()) return sets.train;
   return cut_source(sets.train, sets.buckets->fields, length);
@@ -244,7 +244,7 @@ std::shared_ptr<const DataSource> PolicyCase::source_of(std::int64_t length) {
 TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape,
                                          const std::vector<bool>& thawed,
                                          const MissedStepCounts& missed) {
-  const std::shared_ptr<const DataSource> source = source_of(shape.length);
+  const std::shared_ptr<const tandem::DataSource> source = source_of(shape.length);
   Graph forward = placed().forward(shape.micro_batch, true, shape.length);
   TrainingRequest request;
   request.config = &config_;
@@ -272,7 +272,7 @@ CompiledProgram PolicyCase::compiled(const Graph& graph, const ProgramOptions& o
 }
 
 Graph PolicyCase::evaluation_graph(std::int64_t size, const EvaluationPrograms& all) {
-  const DataSource& source = *data().eval;
+  const tandem::DataSource& source = *data().eval;
   TrainingRequest request;
   request.config = &config_;
   request.fields = field_types(source, size);

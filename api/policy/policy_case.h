@@ -73,7 +73,7 @@ class PolicyCase final : public TriedModel {
                                const MissedStepCounts& missed = {});
   Graph evaluation_graph(std::int64_t size, const EvaluationPrograms& all);
   /// The training data cut to samples of this length; null without data.
-  std::shared_ptr<const DataSource> source_of(std::int64_t length);
+  std::shared_ptr<const tandem::DataSource> source_of(std::int64_t length);
   CompiledProgram compiled(const Graph& graph, const ProgramOptions& options);
   /// Adds the programs of a run besides those of its first full step.
   void add_other_programs(const RunPrograms& run, ProgramOptions options, RunMemory& memory);

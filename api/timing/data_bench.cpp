@@ -34,9 +34,10 @@ struct LoadRate {
   double mebibytes_per_second() const { return bytes / mebibyte / seconds; }
 };
 
-double bytes_of_sample(const DataSource& source) {
+double bytes_of_sample(const tandem::DataSource& source) {
   double bytes = 0;
-  for (const DataField& field : source.fields()) bytes += static_cast<double>(field.sample.bytes());
+  for (const tandem::DataField& field : source.fields())
+    bytes += static_cast<double>(field.sample.bytes());
   return bytes;
 }
 
@@ -76,7 +77,7 @@ LoadRate measure_loader(const DataSets& sets, LoaderOptions options, int threads
   options.times = &times;
   std::vector<std::vector<HostTensor>> ring(slots);
   for (std::vector<HostTensor>& slot : ring) {
-    for (const DataField& field : sets.train->fields()) {
+    for (const tandem::DataField& field : sets.train->fields()) {
       TensorType type = field.sample;
       type.shape.insert(type.shape.begin(), options.micro_batch_size);
       slot.emplace_back(std::move(type));
@@ -98,7 +99,7 @@ LoadRate measure_loader(const DataSets& sets, LoaderOptions options, int threads
       start = BenchClock::now();
       continue;
     }
-    const DataSource& from =
+    const tandem::DataSource& from =
         micro_batch->length > 0 ? *options.buckets.at(micro_batch->length) : *sets.train;
     rate.samples += count;
     rate.bytes += count * bytes_of_sample(from);

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "api/train/host_tensors.h"
 #include "engine/data/array_set.h"
 #include "engine/data/forwarding_source.h"
 #include "engine/graph/dtype_dispatch.h"
@@ -33,7 +36,7 @@ bool are_within(const HostTensor& tensor, double least, double most) {
 /// case.
 class FedSource final : public ForwardingSource {
  public:
-  FedSource(std::shared_ptr<const DataSource> source, std::vector<HostTensor> arrays)
+  FedSource(std::shared_ptr<const tandem::DataSource> source, std::vector<HostTensor> arrays)
       : ForwardingSource(std::move(source)), arrays_(std::move(arrays)) {}
 
   void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
@@ -65,7 +68,7 @@ class FedArrays {
     arrays_.push_back(array);
   }
   /// Null where there are no feeds.
-  std::shared_ptr<const DataSource> source() && {
+  std::shared_ptr<const tandem::DataSource> source() && {
     if (arrays_.empty()) return nullptr;
     std::vector<Diagnostic> problems;
     set_->finish(problems);
@@ -92,13 +95,12 @@ Diagnostic of_feed(Diagnostic d, bool has_rows) {
 
 }  // namespace
 
-void check_feeds(const FieldChecks& checks, const std::map<std::string, Array>& feeds,
-                 const FieldTypes& types, std::int64_t samples) {
+void check_feeds(const FieldChecks& checks, const Tensors& feeds, const FieldTypes& types,
+                 std::int64_t samples) {
   FedArrays by_sample, whole;
-  for (const auto& [name, array] : feeds) {
+  for (const auto& [name, fed] : feeds) {
     const TensorType& type = types.at(name);
-    // The cast is safe, because the checks only read.
-    HostTensor tensor(type, const_cast<std::byte*>(array.bytes.data()), nullptr);
+    const HostTensor tensor = host_tensor(fed, name);
     if (!type.shape.empty() && type.shape[0] == samples) {
       by_sample.add(name, tensor);
       continue;
@@ -109,7 +111,7 @@ void check_feeds(const FieldChecks& checks, const std::map<std::string, Array>& 
   }
   std::vector<Diagnostic> problems;
   for (FedArrays* arrays : {&by_sample, &whole}) {
-    const std::shared_ptr<const DataSource> source = std::move(*arrays).source();
+    const std::shared_ptr<const tandem::DataSource> source = std::move(*arrays).source();
     if (!source) continue;
     try {
       checks.check(*source);
@@ -119,6 +121,29 @@ void check_feeds(const FieldChecks& checks, const std::map<std::string, Array>& 
     }
   }
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+}
+
+std::shared_ptr<const tandem::DataSource> source_of_feeds(const Tensors& feeds,
+                                                          const FieldTypes& types) {
+  FedArrays arrays;
+  std::optional<std::int64_t> samples;
+  std::vector<Diagnostic> problems;
+  for (const auto& [name, fed] : feeds) {
+    const Shape& shape = types.at(name).shape;
+    const std::int64_t own = shape.empty() ? 0 : shape[0];
+    if (own < 1 || samples.value_or(own) != own) {
+      problems.push_back({.message = "this is not fed with one entry for each sample",
+                          .path = name,
+                          .expected = samples ? std::to_string(*samples) + " samples on axis 0"
+                                              : "samples on axis 0",
+                          .got = to_string(types.at(name))});
+      continue;
+    }
+    samples = own;
+    arrays.add(name, host_tensor(fed, name));
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  return std::move(arrays).source();
 }
 
 }  // namespace tandem::api

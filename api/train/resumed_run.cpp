@@ -94,12 +94,12 @@ std::string listed_arguments(const std::set<std::string>& all) {
 
 }  // namespace
 
-std::string run_to_resume(const std::string& config_path, const TrainOptions& options) {
+std::string run_to_resume(const ConfigSource& source, const TrainOptions& options) {
   NamedRun named;
-  if (is_guessed(config_path))
-    named.name = run_name(config_path);
+  if (source.is_guessed())
+    named.name = run_name(source.path);
   else
-    named = named_run(config_path, options.overrides);
+    named = source.named(options.overrides);
   if (!options.run_dir.empty() || !named.run_dir.empty()) {
     const std::string run_dir =
         options.run_dir.empty() ? named.run_dir : normal_path(options.run_dir);
@@ -112,7 +112,7 @@ std::string run_to_resume(const std::string& config_path, const TrainOptions& op
                    .file = run_dir,
                    .fix = "leave --resume out, or name a run that is there with --run-dir"});
   }
-  const std::string file = normal_path(config_path);
+  const std::string file = normal_path(source.path);
   const std::string found =
       RunDirectory::newest_unfinished((fs::path(file).parent_path() / "runs").string(), named.name);
   if (!found.empty()) return found;
@@ -122,11 +122,10 @@ std::string run_to_resume(const std::string& config_path, const TrainOptions& op
                          .fix = "leave --resume out, or name the run with --run-dir"});
 }
 
-StartRecord record_of_start(const std::string& config_path, const TrainOptions& options,
-                            int ranks) {
+StartRecord record_of_start(const ConfigSource& source, const TrainOptions& options, int ranks) {
   StartRecord record;
-  record.config = normal_path(config_path);
-  if (!is_guessed(config_path)) record.text = read_file(config_path);
+  record.config = normal_path(source.path);
+  if (!source.is_guessed()) record.text = source.read();
   record.ranks = ranks;
   if (!options.overrides.empty()) record.commands.push_back({options.overrides, current_folder()});
   record.place = options.place;
@@ -134,16 +133,14 @@ StartRecord record_of_start(const std::string& config_path, const TrainOptions& 
   return record;
 }
 
-ResumedRun::ResumedRun(std::string run_dir, std::string config_path, TrainOptions options)
-    : run_dir_(std::move(run_dir)),
-      config_path_(std::move(config_path)),
-      options_(std::move(options)) {
+ResumedRun::ResumedRun(std::string run_dir, ConfigSource source, TrainOptions options)
+    : run_dir_(std::move(run_dir)), source_(std::move(source)), options_(std::move(options)) {
   std::optional<StartRecord> recorded = read_start_record(run_dir_);
   if (recorded) {
     started_ = *std::move(recorded);
     moved_ = MovedPaths(started_, run_dir_);
   } else if (list_checkpoints(run_dir_ + "/checkpoints").empty()) {
-    started_.config = normal_path(config_path_);  // it was killed before it wrote anything
+    started_.config = normal_path(source_.path);  // it was killed before it wrote anything
     started_.ranks = 0;
   } else {
     throw Error(ErrorKind::usage,
@@ -176,15 +173,16 @@ std::vector<std::string> ResumedRun::all_keys(const std::vector<std::string>& la
 std::string ResumedRun::config_file() const {
   const std::string resolved = run_dir_ + "/" + resolved_name;
   const bool goes_by_resolved = fs::path(started_.config).filename() == resolved_name;
-  return goes_by_resolved && path_exists(resolved) ? resolved : config_path_;
+  return goes_by_resolved && path_exists(resolved) ? resolved : source_.path;
 }
 
 RunConfig ResumedRun::config() const {
+  if (goes_by_source()) return source_.resumed_config(started_, moved_, options_.overrides);
   return read_resumed_config(config_file(), started_, moved_, options_.overrides);
 }
 
 std::string ResumedRun::take_longer_length(RunConfig& config) {
-  if (is_guessed(config_path_) || config_file() != config_path_) return "";
+  if (source_.is_guessed() || !goes_by_source()) return "";
   const std::optional<RunConfig> recorded = recorded_config(started_, moved_);
   const std::optional<EndedRun> ended = ended_run(run_dir_);
   if (!recorded || !ended) return "";
@@ -199,7 +197,7 @@ std::string ResumedRun::take_longer_length(RunConfig& config) {
   try {
     if (!has_reached_length(then, *ended)) return "";
     if (is_asked && !has_reached_length(config, *ended)) return "";
-    longer = read_resumed_config(config_path_, without, moved_, options_.overrides);
+    longer = source_.resumed_config(without, moved_, options_.overrides);
     if (longer.batch_choice.is_open) longer = with_batch_size(std::move(longer), config.batch_size);
     if (has_reached_length(longer, *ended)) return "";
   } catch (const Error&) {  // train.toml by itself gives no length, or an invalid one
@@ -211,7 +209,7 @@ std::string ResumedRun::take_longer_length(RunConfig& config) {
   return fmt::format(
       "the run has reached the length that it was started with ({}): it continues to that of {} "
       "({})",
-      length_text(then), is_asked ? "this command line" : config_path_, length_text(config));
+      length_text(then), is_asked ? "this command line" : source_.path, length_text(config));
 }
 
 void ResumedRun::add_changed_lengths(const RunConfig& config, std::vector<Diagnostic>& to) const {
@@ -283,8 +281,8 @@ std::vector<Diagnostic> ResumedRun::changes(const RunConfig& config,
 }
 
 void ResumedRun::add_hidden_edits(std::vector<std::string>& to) const {
-  if (started_.text.empty() || config_file() != config_path_) return;
-  const auto then = flat_settings(started_.text), now = flat_settings(read_file(config_path_));
+  if (started_.text.empty() || !goes_by_source()) return;
+  const auto then = flat_settings(started_.text), now = flat_settings(source_.read());
   for (const auto& [key, value] : now) {
     if (value_of(then, key) == value || any_says(options_.overrides, key)) continue;
     for (const GivenKeys& given : started_.commands) {
@@ -293,7 +291,7 @@ void ResumedRun::add_hidden_edits(std::vector<std::string>& to) const {
         to.push_back(
             fmt::format("{} has {} = {} now, and the run continues with {}, which it was started "
                         "with: {}={} on the command line changes that",
-                        config_path_, key, value, item, key, value));
+                        source_.path, key, value, item, key, value));
       }
     }
   }
@@ -333,10 +331,10 @@ std::vector<std::string> ResumedRun::compared(const RunConfig& config,
 StartRecord ResumedRun::record(int ranks) const {
   StartRecord now = started_;
   now.ranks = ranks;
-  if (config_file() == config_path_ &&
-      fs::path(config_path_).filename() != resolved_name) {  // the present train.toml
-    now.config = normal_path(config_path_);
-    if (!is_guessed(config_path_)) now.text = read_file(config_path_);
+  if (goes_by_source() &&
+      fs::path(source_.path).filename() != resolved_name) {  // the present train.toml
+    now.config = normal_path(source_.path);
+    if (!source_.is_guessed()) now.text = source_.read();
   }
   const GivenKeys given{options_.overrides, current_folder()};
   const bool is_known = !now.commands.empty() && now.commands.back().overrides == given.overrides &&

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/train/config_source.h"
 #include "engine/config/resume/resumed_config.h"
 #include "tandem/tandem.h"
 
@@ -13,15 +14,15 @@ namespace tandem::api {
 
 /// The run directory that `options` name, or the newest unfinished one of the configuration. Throws
 /// Error{usage} where there is none to resume.
-std::string run_to_resume(const std::string& config_path, const TrainOptions& options);
+std::string run_to_resume(const ConfigSource& source, const TrainOptions& options);
 
 /// The record of a run that starts, except for its directory. `ranks`: number of processes.
-StartRecord record_of_start(const std::string& config_path, const TrainOptions& options, int ranks);
+StartRecord record_of_start(const ConfigSource& source, const TrainOptions& options, int ranks);
 
 class ResumedRun {
  public:
   /// `options`: those of the new command line.
-  ResumedRun(std::string run_dir, std::string config_path, TrainOptions options);
+  ResumedRun(std::string run_dir, ConfigSource source, TrainOptions options);
 
   /// Rules and devices of all command lines.
   const std::vector<std::string>& place() const { return started_.place; }
@@ -56,7 +57,11 @@ class ResumedRun {
   /// Keys that were edited in train.toml although an earlier command line overrides them.
   void add_hidden_edits(std::vector<std::string>& to) const;
 
-  std::string run_dir_, config_path_;
+  /// Whether `config` reads the present configuration, not the run's record of it.
+  bool goes_by_source() const { return config_file() == source_.path; }
+
+  std::string run_dir_;
+  ConfigSource source_;
   TrainOptions options_;
   bool goes_on_longer_ = false;
   StartRecord started_;  // with rules and devices of the new command line

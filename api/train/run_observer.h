@@ -1,6 +1,7 @@
 // Passes the reports of a training to the options of `train`, keeps the record of its start.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "api/train/operator_log.h"
@@ -19,7 +20,8 @@ class RunObserver final : public TrainingObserver {
       : options_(options), record_(record), log_(log) {}
 
   void progress(const TrainingProgress& p) override {
-    if (!options_.on_progress) return;
+    const auto& of_kind = p.evaluation ? options_.on_evaluation : options_.on_step;
+    if (!options_.on_progress && !of_kind) return;
     Progress progress;
     progress.step = p.step;
     progress.steps = p.steps;
@@ -32,7 +34,8 @@ class RunObserver final : public TrainingObserver {
     progress.norms = p.norms;
     progress.seconds_left = p.seconds_left;
     progress.data_wait = p.data_wait;
-    options_.on_progress(progress);
+    if (of_kind) of_kind(progress);
+    if (options_.on_progress) options_.on_progress(progress);
   }
   void message(const std::string& text) override {
     if (options_.on_message) options_.on_message(text);
@@ -43,6 +46,9 @@ class RunObserver final : public TrainingObserver {
   void started(const std::string& run_dir) override {
     record_.run_dir = normal_path(run_dir);
     replace_file(run_dir + "/" + start_record_file, to_json(record_));
+  }
+  void saved(const std::string& path, std::uint64_t step) override {
+    if (options_.on_checkpoint) options_.on_checkpoint(path, step);
   }
   bool is_asked_to_stop() override { return options_.stop.stop_requested(); }
   MicroBatchWatch* watch() override { return log_; }

@@ -1,4 +1,4 @@
-// tandem::api::Session: training on arrays that the caller feeds step by step.
+// tandem::api::Session: training on tensors that the caller feeds step by step.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -6,8 +6,8 @@
 
 #include "api/export/export.h"
 #include "api/export/frozen_weights.h"
-#include "api/train/array.h"
 #include "api/train/check_feeds.h"
+#include "api/train/host_tensors.h"
 #include "api/train/moved_from.h"
 #include "api/train/session_impl.h"
 #include "api/train/session_keys.h"
@@ -24,7 +24,7 @@
 #include "engine/train/programs/freeze_rules.h"
 #include "engine/train/updates/learning_rate_factors.h"
 #include "engine/train/updates/missed_steps.h"
-#include "tandem/tandem.h"
+#include "tandem/session_config.h"
 
 namespace tandem::api {
 namespace {
@@ -38,7 +38,7 @@ RunLength length_of(const RunConfig& config) {
 
 FieldTypes types_of(const Feeds& feeds) {
   FieldTypes types;
-  for (const auto& [name, array] : feeds) types[name] = checked_type(array, name);
+  for (const auto& [name, tensor] : feeds) types[name] = checked_type(tensor, name);
   return types;
 }
 
@@ -69,14 +69,22 @@ void feed(Program& program, const Feeds& feeds, const FieldTypes& types, std::ui
       problems.push_back(of_other_type(name, type, types.at(name)));
       continue;
     }
-    const std::vector<std::byte>& bytes = found->second.bytes;
+    const std::span<const std::byte> bytes = found->second.bytes();
     if (!bytes.empty())
       std::memcpy(program.input_slot(static_cast<int>(i), ticket), bytes.data(), bytes.size());
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
+void refuse_stopped(const StopToken& stop) {
+  if (!stop.stop_requested()) return;
+  throw Error(ErrorKind::runtime,
+              Diagnostic{.message = "interrupted", .fix = "nothing has changed"});
+}
+
 }  // namespace
+
+void Session::Impl::check_stop() const { refuse_stopped(stop); }
 
 Session::Impl::Impl(RunConfig c)
     : config(std::move(c)),
@@ -96,6 +104,11 @@ Session::Impl::Impl(RunConfig c)
 Session::Session(const std::string& model_path, std::int64_t batch_size,
                  const std::vector<std::string>& settings)
     : impl_(std::make_unique<Impl>(session_config(model_path, batch_size, settings))) {}
+Session::Session(const SessionConfig& config) {
+  refuse_stopped(config.stop);
+  impl_ = std::make_unique<Impl>(session_config(config));
+  impl_->stop = config.stop;
+}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
@@ -104,20 +117,21 @@ std::vector<bool> Session::Impl::thawed_now() const {
   return thawed_after(config.parameters.freeze, length, static_cast<std::int64_t>(steps), {});
 }
 
-void Session::Impl::refuse_unknown(const Feeds& feeds) {
+void Session::Impl::refuse_unknown(const Feeds& feeds, const std::vector<std::string>& others) {
   const std::vector<NamedValue>& inputs = forward().inputs;
   const std::vector<LossTerm>& terms = config.loss.terms;
   const auto is_known = [&](const std::string& name) {
     return forward().find_input(name) != nullptr ||
+           std::find(others.begin(), others.end(), name) != others.end() ||
            std::any_of(terms.begin(), terms.end(), [&](const LossTerm& term) {
              const std::vector<std::string> fields = term.fields();
              return std::find(fields.begin(), fields.end(), name) != fields.end();
            });
   };
   std::vector<Diagnostic> problems;
-  for (const auto& [name, array] : feeds) {
+  for (const auto& [name, tensor] : feeds) {
     if (!name.empty() && is_known(name)) continue;
-    std::vector<std::string> known;
+    std::vector<std::string> known = others;
     for (const NamedValue& input : inputs) known.push_back(input.name);
     for (const LossTerm& term : terms) {
       const std::vector<std::string> fields = term.fields();
@@ -254,8 +268,9 @@ double Session::Impl::base_rate(double base) const {
   return configured > 0 ? base * (*learning_rate / configured) : base;
 }
 
-double Session::step(const std::map<std::string, Array>& feeds) {
+double Session::step(const Tensors& feeds) {
   Impl& my = held(impl_, session_handle);
+  my.check_stop();
   const FieldTypes types = types_of(feeds);
   my.refuse_unknown(feeds);
   const std::int64_t most = my.config.batch_size;  // larger batches are refused
@@ -344,11 +359,12 @@ Program& Session::Impl::predictor_for(const FieldTypes& fed) {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   if (is_any_fed) return predictor(samples.value_or(config.batch_size));
   throw Error(ErrorKind::usage,
-              Diagnostic{.message = "predict needs at least one fed array with a batch axis"});
+              Diagnostic{.message = "predict needs at least one fed tensor with a batch axis"});
 }
 
-std::map<std::string, Array> Session::predict(const std::map<std::string, Array>& feeds) {
+Tensors Session::predict(const Tensors& feeds) {
   Impl& my = held(impl_, session_handle);
+  my.check_stop();
   const FieldTypes types = types_of(feeds);
   my.refuse_unknown(feeds);
   Program& program = my.predictor_for(types);
@@ -358,28 +374,28 @@ std::map<std::string, Array> Session::predict(const std::map<std::string, Array>
   context.error = &my.errors;
   program.run(context, ticket);
   refuse_reported(program, my.errors);
-  std::map<std::string, Array> result;
+  Tensors result;
   const Graph& graph = program.lowered().graph;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     HostTensor tensor(graph.type(graph.outputs[i].value));
     if (tensor.bytes() > 0)
       std::memcpy(tensor.data(), program.output(static_cast<int>(i), ticket), tensor.bytes());
-    result[graph.outputs[i].name] = to_array(tensor);
+    result[graph.outputs[i].name] = public_tensor(tensor);
   }
   return result;
 }
 
-std::map<std::string, Array> Session::parameters() const {
+Tensors Session::parameters() const {
   Impl& my = held(impl_, session_handle);
-  std::map<std::string, Array> result;
+  Tensors result;
   for (const State& state : my.forward().states) {
     if (state.kind != StateKind::parameter || !state.derived.is_saved()) continue;
-    result[state.name] = to_array(my.read(state));
+    result[state.name] = public_tensor(my.read(state));
   }
   return result;
 }
 
-void Session::set_parameter(const std::string& name, const Array& value) {
+void Session::set_parameter(const std::string& name, const Tensor& value) {
   Impl& my = held(impl_, session_handle);
   const TensorType type = checked_type(value, name);
   const State* state = my.forward().find_state(name);
@@ -396,7 +412,7 @@ void Session::set_parameter(const std::string& name, const Array& value) {
       d.fix = "it is tied: set \"" + alias->second + "\"";
     throw Error(ErrorKind::usage, std::move(d));
   }
-  my.written[name] = to_tensor(value, name);
+  my.written[name] = host_tensor(value, name).clone();
   my.write_states();
 }
 

@@ -11,17 +11,28 @@
 #include "api/model/model.h"
 #include "engine/train/averages/weights_in_use.h"
 #include "engine/train/divergence/check_integers.h"
+#include "engine/train/evaluation/evaluation.h"
 #include "engine/train/graph/loss_scale.h"
 #include "engine/train/updates/learning_rate_factors.h"
 #include "engine/train/updates/missed_steps.h"
-#include "tandem/tandem.h"
+#include "tandem/session.h"
+#include "tandem/stop.h"
 
 namespace tandem::api {
 
-using Feeds = std::map<std::string, Array>;
+using Feeds = Tensors;
 
 inline constexpr const char* session_handle =
     "Session";  // the name in errors about one that was moved from
+
+class FedSamples;  // api/train/session_evaluate.cpp
+
+/// An evaluation of that many samples with programs of its own, and what it reads.
+struct FedEvaluation {
+  FieldTypes types;
+  std::shared_ptr<FedSamples> samples;
+  std::unique_ptr<Evaluation> evaluation;
+};
 
 struct Session::Impl {
   RunConfig config;
@@ -41,6 +52,8 @@ struct Session::Impl {
   MissedStepCounts missed_steps;  // counts for the parameters that `trainings` train
   std::map<std::int64_t, BoundProgram> trainings;  // by batch size
   std::map<std::int64_t, std::unique_ptr<Program>> predictors;
+  std::map<std::int64_t, FedEvaluation> evaluations;  // by number of samples
+  StopToken stop;
   std::optional<double> learning_rate;  // set by the user
   std::uint64_t steps = 0, predictions = 0;
   LossScaleWatch scale_watch;
@@ -55,8 +68,14 @@ struct Session::Impl {
   /// The model in training form: defines the parameters before any program exists.
   const Graph& forward() { return model.forward(config.batch_size, true); }
   std::vector<bool> thawed_now() const;
-  /// Throws Error{usage} for feeds that neither the model nor the loss takes.
-  void refuse_unknown(const Feeds& feeds);
+  /// Throws Error{usage} for feeds that neither the model nor the loss takes. `others`: names that
+  /// are known besides.
+  void refuse_unknown(const Feeds& feeds, const std::vector<std::string>& others = {});
+  /// Throws Error{runtime} where the session was asked to stop.
+  void check_stop() const;
+  /// Throws Error{usage} where the model's training_info says how it trains. `call`: what was
+  /// asked.
+  void refuse_own_training(const char* call);
   /// The program of a step with that many samples. Fields that the loss reads and the model does
   /// not keep the types of the first feeds.
   BoundProgram& training(std::int64_t batch, const FieldTypes& fed);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "api/train/config_settings.h"
 #include "engine/config/keys/config_keys.h"
 #include "engine/config/keys/config_value.h"
 #include "engine/formats/files.h"
@@ -15,9 +16,10 @@ namespace {
 
 // Keys and whole sections that a Session supports; `check_values` checks their values.
 constexpr std::string_view honoured[] = {
-    "model", "model.bind", "model.batch_norm", "model.random", "policy",    "device",
+    "model",        "model.bind", "model.batch_norm", "model.random", "policy",    "device",
     "steps",  // the length of a schedule
-    "seed",  "threads",    "parameters",       "loss",         "optimizer", "precision",
+    "seed",         "threads",    "parameters",       "loss",         "optimizer", "precision",
+    "eval.metrics",  // what evaluate measures
 };
 
 bool is_in(std::string_view key, std::string_view section) {
@@ -35,8 +37,8 @@ constexpr std::pair<std::string_view, std::string_view> instead[] = {
     {"max_time", "call step as often as you like"},
     {"name", "a Session has no run directory; save writes a file"},
     {"run_dir", "a Session has no run directory; save writes a file"},
-    {"data", "feed arrays to step and predict"},
-    {"eval", "feed held-out arrays to predict"},
+    {"data", "feed tensors to step and predict"},
+    {"eval", "feed held-out tensors to evaluate"},
     {"checkpoint", "call save"},
     {"log", "step returns the loss"},
 };
@@ -78,9 +80,9 @@ class Refusals {
   std::vector<Diagnostic>& problems_;
 };
 
-void refuse_epochs(const std::optional<Duration>& duration, const Where& where,
+void refuse_epochs(const std::optional<tandem::Duration>& duration, const Where& where,
                    const std::string& key, std::vector<Diagnostic>& problems) {
-  if (!duration || duration->unit == Duration::Unit::steps) return;
+  if (!duration || duration->unit == tandem::Duration::Unit::steps) return;
   Diagnostic d = at(where, key, "a Session counts only steps");
   d.expected = "\"500 steps\"";
   d.got = to_string(*duration);
@@ -88,13 +90,15 @@ void refuse_epochs(const std::optional<Duration>& duration, const Where& where,
   problems.push_back(std::move(d));
 }
 
-/// Refuses values that only have a meaning in runs.
-void check_values(const RunConfig& config, std::vector<Diagnostic>& problems) {
-  const Where here{std::string(command_line)};
+/// Refuses values that only have a meaning in runs. `source`: what messages name in place of a
+/// file.
+void check_values(const RunConfig& config, std::string_view source,
+                  std::vector<Diagnostic>& problems) {
+  const Where here{std::string(source)};
   const ScheduleConfig& schedule = config.optimizer.schedule;
   bool needs_length = false;
   const auto check_schedule = [&](const ScheduleConfig& one, const std::string& path) {
-    each_duration(one, [&](const std::string& key, const Duration& duration) {
+    each_duration(one, [&](const std::string& key, const tandem::Duration& duration) {
       refuse_epochs(duration, here, path + "." + key, problems);
     });
     needs_length = needs_length || one.needs_length();
@@ -156,30 +160,66 @@ std::vector<std::string> without(const std::vector<Diagnostic>& problems,
   return settings;
 }
 
+/// The settings with what every configuration needs. `model`: a placeholder, which is replaced.
+RunConfig read_settings(ConfigValue settings, std::int64_t batch_size,
+                        const std::vector<std::string>& overrides) {
+  ConfigValue* model = settings.find("model");
+  if (model == nullptr) {
+    settings.add("model", table_setting());
+    model = settings.find("model");
+  }
+  model->add("file", text_setting("model.onnx"));
+  settings.add("batch_size", integer_setting(batch_size));
+  settings.add("max_time", text_setting("1 h"));  // every configuration needs an end
+  return run_config_of(std::move(settings), normal_path("session.toml"), overrides);
+}
+
+void check_model_path(const std::string& path, bool is_looked_for,
+                      std::vector<Diagnostic>& problems) {
+  if (path.empty())
+    problems.push_back({.message = "the model's path is empty"});
+  else if (is_looked_for && !path_exists(path))
+    problems.push_back({.message = "cannot open the model: no such file", .file = path});
+}
+
+RunConfig finished(RunConfig config, const std::string& model_path) {
+  config.model.file = normal_path(model_path);
+  config.file.clear();  // there is no file
+  return config;
+}
+
 }  // namespace
+
+RunConfig session_config(const SessionConfig& config) {
+  const std::string model_path = config.model.file.value_or("");
+  std::vector<Diagnostic> problems;
+  check_model_path(model_path, true, problems);
+  ConfigValue settings = settings_of(config);
+  Refusals(problems).walk(settings, "");
+  RunConfig read;
+  try {
+    read = read_settings(std::move(settings), config.batch_size, {});
+    check_values(read, "SessionConfig", problems);
+  } catch (const Error& error) {
+    problems.insert(problems.end(), error.diagnostics().begin(), error.diagnostics().end());
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  return finished(std::move(read), model_path);
+}
 
 // Settings with mistakes are left out of later checks, so that the errors of one check do not hide
 // those of the next.
 RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
                          const std::vector<std::string>& settings) {
   std::vector<Diagnostic> problems;
-  if (model_path.empty())
-    problems.push_back({.message = "the model's path is empty"});
-  else if (!settings.empty() && !path_exists(model_path))
-    problems.push_back({.message = "cannot open the model: no such file", .file = model_path});
+  check_model_path(model_path, !settings.empty(), problems);
   ConfigValue tree;
   std::vector<Diagnostic> unreadable;  // reported where the settings are read
   for (const std::string& setting : settings) apply_override(tree, setting, unreadable);
   Refusals(problems).walk(tree, "");
 
-  // Every configuration needs an end; this one affects nothing else.
   const auto read = [&](const std::vector<std::string>& overrides) {
-    ConfigValue given = table_setting(), model = table_setting();
-    model.add("file", text_setting("model.onnx"));  // a placeholder, replaced below
-    given.add("model", std::move(model));
-    given.add("batch_size", integer_setting(batch_size));
-    given.add("max_time", text_setting("1 h"));
-    return run_config_of(std::move(given), normal_path("session.toml"), overrides);
+    return read_settings(table_setting(), batch_size, overrides);
   };
   std::vector<std::string> honoured_settings = without(problems, settings);
   RunConfig config;
@@ -197,14 +237,12 @@ RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
     }
   }
   std::vector<Diagnostic> of_values;
-  if (is_read) check_values(config, of_values);
+  if (is_read) check_values(config, command_line, of_values);
   for (Diagnostic& d : of_values) {  // the schedule that needs `steps` may have been left out
     if (is_whole || d.path != "steps") problems.push_back(std::move(d));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
-  config.model.file = normal_path(model_path);
-  config.file.clear();  // there is no file
-  return config;
+  return finished(std::move(config), model_path);
 }
 
 }  // namespace tandem::api

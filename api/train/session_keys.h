@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/config/run_config.h"
+#include "tandem/session_config.h"
 
 namespace tandem::api {
 
@@ -20,5 +21,6 @@ bool session_honours(std::string_view pattern);
 /// each key, and each value of a key, that a Session does not support, with an alternative.
 RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
                          const std::vector<std::string>& settings);
+RunConfig session_config(const SessionConfig& config);
 
 }  // namespace tandem::api

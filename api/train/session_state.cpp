@@ -148,6 +148,7 @@ void Session::restore_state(const std::string& path) {
   // Programs are made again, so that every state starts with the value in the file.
   my.trainings.clear();
   my.predictors.clear();
+  my.evaluations.clear();
   my.states = StateStore();
   my.arenas = make_arenas();
   my.written.clear();
@@ -161,21 +162,35 @@ void Session::restore_state(const std::string& path) {
                        record.skipped_in_a_row);
 }
 
+void Session::Impl::refuse_own_training(const char* call) {
+  if (parts.model->algorithm({config.batch_size, true}) == nullptr) return;
+  throw Error(
+      ErrorKind::usage,
+      Diagnostic{
+          .message = "the model's training_info says how it trains",
+          .path = call,
+          .fix = "its rate is one of its initializers: set_parameter, where that is a parameter"});
+}
+
 void Session::set_learning_rate(double lr) {
   Impl& my = held(impl_, session_handle);
-  Diagnostic d{.message = "not a learning rate", .path = "set_learning_rate"};
-  if (my.parts.model->algorithm({my.config.batch_size, true}) != nullptr) {
-    d.message = "the model's training_info says how it trains";
-    d.fix = "its rate is one of its initializers: set_parameter, where that is a parameter";
-    throw Error(ErrorKind::usage, std::move(d));
-  }
+  my.refuse_own_training("set_learning_rate");
   if (!std::isfinite(lr) || lr < 0) {
-    d.expected = "a number of 0 or more";
-    d.got = number_text(lr);
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(ErrorKind::usage, Diagnostic{.message = "not a learning rate",
+                                             .path = "set_learning_rate",
+                                             .expected = "a number of 0 or more",
+                                             .got = number_text(lr)});
   }
   my.learning_rate = lr;
 }
+
+double Session::learning_rate() const {
+  Impl& my = held(impl_, session_handle);
+  my.refuse_own_training("learning_rate");
+  return my.learning_rate.value_or(my.config.optimizer.base.lr);
+}
+
+std::uint64_t Session::steps() const { return held(impl_, session_handle).steps; }
 
 std::map<std::string, std::string> Session::Impl::optimizer_kinds() {
   if (parts.model->algorithm({config.batch_size, true}) != nullptr) return {};

@@ -1,4 +1,4 @@
-// tandem::api::Trainer: a run from a train.toml.
+// tandem::api::Trainer: a run from a train.toml, or from a configuration in memory.
 #include <filesystem>
 #include <map>
 #include <set>
@@ -11,10 +11,12 @@
 #include "api/policy/batch_size.h"
 #include "api/policy/policy_case.h"
 #include "api/run_files.h"
+#include "api/train/config_settings.h"
 #include "api/train/long_samples.h"
 #include "api/train/moved_from.h"
 #include "api/train/on_ranks.h"
 #include "api/train/operator_log.h"
+#include "api/train/program_samples.h"
 #include "api/train/resumed_run.h"
 #include "api/train/run_fingerprint.h"
 #include "api/train/run_observer.h"
@@ -43,6 +45,15 @@
 #include "tandem/tandem.h"
 
 namespace tandem::api {
+namespace {
+
+/// How the samples of the options, or else the configuration's files, are opened.
+DataOpener data_opener(const TrainOptions& options) {
+  return options.train ? open_samples(options.train, options.eval) : DataOpener(&open_data);
+}
+
+}  // namespace
+
 struct Trainer::Impl {
   // Declared first, because other members' constructors use them.
   bool is_prepared = false;  // the constructor has ended
@@ -83,6 +94,8 @@ struct Trainer::Impl {
   /// Throws where ranks were not started with the same settings.
   void compare_ranks() const;
   void build_training(DataSets data);
+  /// What the constructors make.
+  static std::unique_ptr<Impl> open(const ConfigSource& source, TrainOptions options);
   /// Runs the training; a trace is written even if it fails.
   TrainingResult run_traced(const std::vector<std::pair<std::string, std::string>>& files);
 
@@ -97,7 +110,7 @@ struct Trainer::Impl {
         policy(read_run_policy(config, placing)),
         engine(policy.threads),
         model(std::make_shared<ConfiguredModel>(engine, config, model_options())),
-        data(model),
+        data(model, data_opener(options)),
         placed(model, policy, placing, &data) {}
 };
 
@@ -122,11 +135,44 @@ namespace {
 // The name in errors about one that was moved from.
 constexpr const char* trainer_handle = "Trainer";
 
-void require_data(const RunConfig& config) {
-  if (config.data) return;
-  throw Error(ErrorKind::usage, Diagnostic{.message = "there is no [data] table",
+/// Samples of a program need no [data] table.
+void require_data(RunConfig& config, const TrainOptions& options) {
+  if (!config.data && options.train) {
+    config.data.emplace().kind = ProgramSamples{};
+    config.data->where.file = config.file;
+  }
+  if (!config.data) {
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "there is no [data] table",
+                           .file = config.file,
+                           .fix = "add [data] with kind, train.files and fields"});
+  }
+  if (config.data->is_of_program() == (options.train != nullptr)) {
+    const bool is_held_out_twice = options.eval && config.data->eval_fraction > 0;
+    if (options.train == nullptr || !is_held_out_twice) return;
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "either TrainOptions::eval or a part of the training data",
+                           .file = config.file,
+                           .path = "data.eval.fraction"});
+  }
+  Diagnostic d = at(config.data->where, "data.kind", "");
+  if (options.train) {
+    d.message = "the samples come from TrainOptions::train, not from files";
+    d.expected = "\"program\"";
+    d.got = "\"" + std::string(config.data->kind_name()) + "\"";
+  } else {
+    d.message = "this run needs samples of the program that trains";
+    d.fix = "give TrainOptions::train";
+  }
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+void require_held_out(const RunConfig& config, const DataSets& data) {
+  if (data.eval || config.eval == EvalConfig{}) return;
+  throw Error(ErrorKind::usage, Diagnostic{.message = "there is no data to evaluate on",
                                            .file = config.file,
-                                           .fix = "add [data] with kind, train.files and fields"});
+                                           .path = "eval",
+                                           .fix = "give TrainOptions::eval, or data.eval"});
 }
 
 std::string data_text(const DataFingerprint& data) {
@@ -201,7 +247,16 @@ std::int64_t batch_size_of_run(const std::string& run_dir) {
 
 }  // namespace
 
-Trainer::Trainer(const std::string& config_path, TrainOptions options) {
+Trainer::Trainer(const std::string& config_path, TrainOptions options)
+    : impl_(Impl::open({config_path}, std::move(options))) {}
+
+Trainer::Trainer(const TrainConfig& config, TrainOptions options)
+    : impl_(Impl::open(
+          {normal_path(config.file.empty() ? "train.toml" : config.file), settings_of(config)},
+          std::move(options))) {}
+
+std::unique_ptr<Trainer::Impl> Trainer::Impl::open(const ConfigSource& source,
+                                                   TrainOptions options) {
   const std::shared_ptr<RankGroup> group = join_ranks();
   Rendezvous& ranks = *group->rendezvous();
   const int count = group->ranks();
@@ -212,7 +267,7 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   std::string resume_from;
   if (options.resume)
     resume_from =
-        from_rank_0(ranks, "run to resume", [&] { return run_to_resume(config_path, options); });
+        from_rank_0(ranks, "run to resume", [&] { return run_to_resume(source, options); });
   std::optional<ResumedRun> resumed;
   StartRecord record;
   RunConfig config;
@@ -222,20 +277,20 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   };
   on_all_ranks(ranks, "configuration", [&] {
     if (!resume_from.empty()) {
-      resumed.emplace(resume_from, config_path, options);
+      resumed.emplace(resume_from, source, options);
       options.place = resumed->place();
       options.devices = resumed->devices();
     }
     const TrainOptions given = options;  // a guess adds rules to them
-    config_file = resumed ? resumed->config_file() : config_path;
-    if (is_guessed(config_file))
+    config_file = resumed ? resumed->config_file() : source.path;
+    if (!source.settings && is_guessed(config_file))
       config = guessed_run_config(
-          config_path, options, resumed ? resumed->all_keys(options.overrides) : options.overrides);
+          source.path, options, resumed ? resumed->all_keys(options.overrides) : options.overrides);
     else
-      config = resumed ? resumed->config() : read_run_config(config_path, options.overrides);
+      config = resumed ? resumed->config() : source.config(options.overrides);
     set_run_dir();
-    require_data(config);
-    record = resumed ? resumed->record(count) : record_of_start(config_path, given, count);
+    require_data(config, options);
+    record = resumed ? resumed->record(count) : record_of_start(source, given, count);
   });
   if (config.batch_choice.is_open) {
     // A run that was killed at its start has not recorded its size.
@@ -243,7 +298,8 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
     const std::int64_t size = std::stoll(from_rank_0(ranks, "batch size", [&] {
       const std::int64_t found =
           is_recorded ? batch_size_of_run(resume_from)
-                      : fitting_batch_size(config, planning_of(config_path, options, group));
+                      : fitting_batch_size(config, planning_of(source.path, options, group),
+                                           data_opener(options));
       return std::to_string(found);
     }));
     say(is_recorded ? fmt::format("batch_size {}, as the run was started with", size)
@@ -259,17 +315,20 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
     }
     for (const std::string& line : resumed->compared(config, options.place, count)) say(line);
   });
+  std::unique_ptr<Impl> made;
   const bool is_table = config.data->table();  // one rank prepares it, the others read it
   std::optional<DataSets> data;
   (is_table ? on_rank_0_first : on_all_ranks)(ranks, "model and data", [&] {
-    impl_ = std::make_unique<Impl>(group, std::move(config), std::move(options),
-                                   std::move(resume_from), std::move(record));
-    data = impl_->data.sets();
-    impl_->check_stop();
+    made = std::make_unique<Impl>(group, std::move(config), std::move(options),
+                                  std::move(resume_from), std::move(record));
+    data = made->data.sets();
+    if (made->options.train) require_held_out(made->config, *data);
+    made->check_stop();
   });
-  on_all_ranks(ranks, "programs", [&] { impl_->build_training(std::move(*data)); });
-  impl_->compare_ranks();
-  impl_->is_prepared = true;
+  on_all_ranks(ranks, "programs", [&] { made->build_training(std::move(*data)); });
+  made->compare_ranks();
+  made->is_prepared = true;
+  return made;
 }
 
 /// Warns of ids that have no row and of masks that hide all keys. A rank that prints nothing skips
@@ -277,7 +336,7 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
 void Trainer::Impl::add_data_warnings(DataSets& data) {
   if (rank() != 0 || has_training_info(model->file())) return;
   const Graph& forward = placed.forward(config.micro_batch_size(), true);
-  const auto add = [&](const DataSource* source, const char* what) {
+  const auto add = [&](const tandem::DataSource* source, const char* what) {
     if (source == nullptr) return;
     AbsentIds absent(config, forward);
     HiddenKeys hidden(forward, engine.evaluate);

@@ -20,12 +20,13 @@ constexpr const char* path_id = "path";
 }
 
 /// Fields of the source that hold one number per sample.
-std::vector<int> id_fields(const DataSource& source, const std::vector<std::string>& ids) {
+std::vector<int> id_fields(const tandem::DataSource& source, const std::vector<std::string>& ids) {
   std::vector<int> fields;
   for (const std::string& id : ids) {
     const int field = source.find_field(id);
     if (field < 0)
-      refuse_id(id, "the data has no such array", joined(source.fields(), ", ", &DataField::name));
+      refuse_id(id, "the data has no such array",
+                joined(source.fields(), ", ", &tandem::DataField::name));
     const TensorType& type = source.fields()[static_cast<std::size_t>(field)].sample;
     if (type.elements() != 1)
       refuse_id(id, "an id is one number a sample", "an array without further axes");
@@ -34,7 +35,7 @@ std::vector<int> id_fields(const DataSource& source, const std::vector<std::stri
   return fields;
 }
 
-std::string number_of(const DataSource& source, int field, std::int64_t sample) {
+std::string number_of(const tandem::DataSource& source, int field, std::int64_t sample) {
   HostTensor value(source.fields()[static_cast<std::size_t>(field)].sample);
   const std::int64_t samples[] = {sample};
   source.fill(field, samples, nullptr, value.data());
@@ -57,9 +58,9 @@ void add_id_arrays(const std::vector<std::string>& ids, DataConfig& wanted,
   }
 }
 
-std::function<IdTexts(std::int64_t)> ids_of_samples(std::shared_ptr<const DataSource> source,
-                                                    const std::vector<std::string>& ids,
-                                                    bool are_pictures) {
+std::function<IdTexts(std::int64_t)> ids_of_samples(
+    std::shared_ptr<const tandem::DataSource> source, const std::vector<std::string>& ids,
+    bool are_pictures) {
   if (ids.empty()) return {};
   if (are_pictures) {
     for (const std::string& id : ids) {

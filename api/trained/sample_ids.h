@@ -17,8 +17,8 @@ void add_id_arrays(const std::vector<std::string>& ids, DataConfig& wanted,
 
 /// Empty where no ids are asked for. Throws Error{usage} for arrays that do not exist or have more
 /// than one number per sample, and for other ids of pictures than "path".
-std::function<IdTexts(std::int64_t)> ids_of_samples(std::shared_ptr<const DataSource> source,
-                                                    const std::vector<std::string>& ids,
-                                                    bool are_pictures);
+std::function<IdTexts(std::int64_t)> ids_of_samples(
+    std::shared_ptr<const tandem::DataSource> source, const std::vector<std::string>& ids,
+    bool are_pictures);
 
 }  // namespace tandem::api

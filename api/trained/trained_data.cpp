@@ -98,8 +98,9 @@ SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig
   return split;
 }
 
-std::shared_ptr<const DataSource> open_arrays(TrainedModel& trained, DataConfig data,
-                                              SplitConfig split, const OpenOptions& options) {
+std::shared_ptr<const tandem::DataSource> open_arrays(TrainedModel& trained, DataConfig data,
+                                                      SplitConfig split,
+                                                      const OpenOptions& options) {
   data.train = std::move(split);
   data.eval = {};
   data.eval_fraction = 0;
@@ -249,7 +250,8 @@ class DataChecks {
         absent_(config_, graph_),
         hidden_(graph_, evaluate_) {}
 
-  std::shared_ptr<const DataSource> checked(std::shared_ptr<const DataSource> source) {
+  std::shared_ptr<const tandem::DataSource> checked(
+      std::shared_ptr<const tandem::DataSource> source) {
     absent_.add(*source);
     source = zero_out_of_range(config_, graph_, std::move(source));
     check_integer_fields(config_, graph_, *source, evaluate_);
@@ -270,8 +272,8 @@ class DataChecks {
   HiddenKeys hidden_;
 };
 
-std::shared_ptr<const DataSource> checked(TrainedModel& trained,
-                                          std::shared_ptr<const DataSource> source) {
+std::shared_ptr<const tandem::DataSource> checked(
+    TrainedModel& trained, std::shared_ptr<const tandem::DataSource> source) {
   DataChecks checks(trained);
   source = checks.checked(std::move(source));
   for (std::string& warning : checks.warnings()) trained.warn(std::move(warning));
@@ -371,7 +373,8 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
   return stream_samples(std::move(source), std::move(id_of));
 }
 
-std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const TrainedOptions& how) {
+std::shared_ptr<const tandem::DataSource> open_held_out(TrainedModel& trained,
+                                                        const TrainedOptions& how) {
   const DataConfig& data = data_of(trained.config());
   check_functions(trained);
   const std::vector<std::string> files =

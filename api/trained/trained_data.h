@@ -26,7 +26,7 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
 /// the data that the configuration holds out. Tables are encoded here, and `options.on_progress` is
 /// called meanwhile. Adds to the model's warnings: words and ids that training lacks, and masks
 /// that hide all keys.
-std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained,
-                                                const TrainedOptions& options);
+std::shared_ptr<const tandem::DataSource> open_held_out(TrainedModel& trained,
+                                                        const TrainedOptions& options);
 
 }  // namespace tandem::api

@@ -38,7 +38,7 @@ bool sets(const std::vector<std::string>& overrides, const std::string& key) {
 }
 
 /// If other metrics are asked for, drops the keys that refer to the one by which a checkpoint was
-/// chosen.
+/// chosen. Samples of a program are replaced by files that hold arrays of the same names.
 RunConfig read_config(const std::string& file, std::vector<std::string> overrides) {
   const bool other_metrics = sets(overrides, "eval.metrics");
   for (const char* key : {"eval.best", "eval.patience"}) {
@@ -46,7 +46,12 @@ RunConfig read_config(const std::string& file, std::vector<std::string> override
     if (other_metrics && !sets(overrides, key))
       overrides.push_back(std::string(key) + (is_text ? "=\"\"" : "=0"));
   }
-  return read_run_config(file, overrides);
+  RunConfig config = read_run_config(file, overrides);
+  if (config.data && config.data->is_of_program()) {  // used with files of arrays instead
+    config.data->kind = NpzFiles{};
+    config.data->eval_fraction = 0;
+  }
+  return config;
 }
 
 /// The policy that the run was trained under, as recorded.

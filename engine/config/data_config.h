@@ -155,8 +155,17 @@ struct TextFiles {
 
   bool has_tokenizer_file() const { return tokenizer != characters && tokenizer != bytes; }
 };
+/// Samples that the program gives which trains, in place of files.
+struct ProgramSamples {
+  static constexpr std::string_view name = "program", arrays = "";
+  static constexpr FilesForm files{.is_list = false,
+                                   .is_table = false,
+                                   .refusal = "the program that trains gives the samples",
+                                   .fix = "leave it out"};
+  bool operator==(const ProgramSamples&) const = default;
+};
 using DataKind = std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable, JsonLines,
-                              TextLines, ImageFiles, TokenFiles, TextFiles>;
+                              TextLines, ImageFiles, TokenFiles, TextFiles, ProgramSamples>;
 
 struct ShuffleConfig {
   enum class Kind : std::uint8_t { none, full, buffer };
@@ -279,6 +288,7 @@ struct DataConfig {
   const ImageFiles* images() const { return std::get_if<ImageFiles>(&kind); }
   const TokenFiles* tokens() const { return std::get_if<TokenFiles>(&kind); }
   const TextFiles* text() const { return std::get_if<TextFiles>(&kind); }
+  bool is_of_program() const { return std::holds_alternative<ProgramSamples>(kind); }
 };
 void visit(KeyVisitor& v, ImageFiles& c);
 void visit(KeyVisitor& v, TokenFiles& c);

@@ -232,7 +232,8 @@ void visit(KeyVisitor& v, DataConfig& c) {
   std::string root;
   v.place(c.where);
   v.when_read([&](const TableReader& table) { root = table.folder(); });
-  v.key("kind", c.kind, required, "the files' format");
+  v.key("kind", c.kind, required,
+        "the files' format; program: no files, a program gives the samples to the library");
   v.key("root", path(root), by_default("(the folder of this file)"), written_if(false),
         "folder that file names are relative to");
   v.of_kind(c.kind);
@@ -282,6 +283,10 @@ void visit(KeyVisitor& v, DataConfig& c) {
     if (!c.buckets.lengths.empty() && !(c.mix == MixConfig{})) {
       table.report(c.buckets.where, "buckets", "data.mix would mix samples of several lengths", "",
                    "", "leave one of them out");
+    }
+    if (const ConfigValue* fields = table.find("fields"); fields && c.is_of_program()) {
+      table.report(fields->where, "fields", "the program that trains names the fields", "", "",
+                   "leave it out");
     }
     if (std::holds_alternative<JsonLines>(c.kind)) c.table()->columns = columns_of_fields(c);
     if (c.table() && !table.find("fields")) {

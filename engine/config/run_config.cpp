@@ -144,6 +144,13 @@ RunConfig read_resumed_config(const std::string& path, const StartRecord& starte
   return parsed(text_of_config(path), path, overrides, true, &resumed);
 }
 
+RunConfig parse_resumed_config(std::string_view text, const std::string& path,
+                               const StartRecord& started, const MovedPaths& moved,
+                               const std::vector<std::string>& overrides) {
+  const Resumed resumed{started, moved};
+  return parsed(text, path, overrides, false, &resumed);
+}
+
 std::optional<RunConfig> recorded_config(const StartRecord& started, const MovedPaths& moved) {
   if (started.text.empty()) return std::nullopt;
   const Resumed resumed{started, moved};
@@ -155,8 +162,13 @@ std::optional<RunConfig> recorded_config(const StartRecord& started, const Moved
 }
 
 NamedRun named_run(const std::string& path, const std::vector<std::string>& overrides) {
+  return named_run(text_of_config(path), path, overrides);
+}
+
+NamedRun named_run(std::string_view text, const std::string& path,
+                   const std::vector<std::string>& overrides) {
   std::vector<Diagnostic> ignored;
-  ConfigValue tree = parse_toml(text_of_config(path), path, ignored);
+  ConfigValue tree = parse_toml(text, path, ignored);
   for (const std::string& item : overrides) apply_override(tree, item, ignored);
   const std::filesystem::path file = normal_path(path);
   const std::string folder = file.parent_path().string();

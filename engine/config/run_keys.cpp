@@ -195,8 +195,9 @@ void check_run(const TableReader& root, const RunConfig& c) {
     eval.report(eval.find("weights")->where, "weights", "there are no such weights", "", name,
                 "set optimizer." + name);
   }
-  if (eval.exists() && c.data && c.data->eval.files.empty() && c.data->eval_fraction == 0 &&
-      !root.table("data").find("eval")) {
+  const bool may_have_held_out = !c.data || c.data->is_of_program() ||
+                                 !c.data->eval.files.empty() || c.data->eval_fraction != 0;
+  if (eval.exists() && !may_have_held_out && !root.table("data").find("eval")) {
     eval.report(eval.where(), "", "there is no data to evaluate on", "", "",
                 "add [data.eval] with files or fraction");
   }

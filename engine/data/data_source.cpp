@@ -476,6 +476,11 @@ ReadSplits read_splits(const DataConfig& config, const ArrayNames& names,
 }
 
 DataSets open_sets(const DataConfig& config, const OpenOptions& options) {
+  if (config.is_of_program()) {
+    Diagnostic d = at(config.where, "data.kind", "the samples come from the program that trains");
+    d.fix = "give files with another data.kind, or train with the library and a DataSource";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
   if (config.table()) return open_table(config, options);
   ArrayNames names;
   for (const FieldConfig& field : config.fields) {
@@ -531,10 +536,8 @@ void refuse_augmented_buckets(const DataConfig& config, const DataSets& sets) {
   }
 }
 
-}  // namespace
-
-DataSets open_data(const DataConfig& config, const OpenOptions& options) {
-  DataSets sets = open_sets(config, options);
+/// What training does with samples, wherever they come from.
+DataSets in_training_order(const DataConfig& config, DataSets sets, const OpenOptions& options) {
   sets.order = training_order(config, *sets.train, options.on_message);
   if (!config.buckets.lengths.empty()) {
     add_buckets(config.buckets, sets);
@@ -543,6 +546,28 @@ DataSets open_data(const DataConfig& config, const OpenOptions& options) {
   }
   sets.train = make_mixed_source(std::move(sets.train), config.mix, config.where);
   return sets;
+}
+
+}  // namespace
+
+DataSets open_data(const DataConfig& config, const OpenOptions& options) {
+  return in_training_order(config, open_sets(config, options), options);
+}
+
+DataSets data_of_program(const DataConfig& config, std::shared_ptr<const DataSource> train,
+                         std::shared_ptr<const DataSource> eval, const OpenOptions& options) {
+  DataSets sets;
+  sets.train = std::move(train);
+  sets.eval = std::move(eval);
+  std::vector<Diagnostic> misfits;
+  if (sets.eval) compare_splits(*sets.train, *sets.eval, config.where, misfits);
+  if (!misfits.empty()) throw Error(ErrorKind::data, std::move(misfits));
+  if (!sets.eval && config.eval_fraction > 0) {
+    DataSets parts = split_off(sets.train, config.eval_fraction, options.seed, config.where);
+    sets.train = std::move(parts.train);
+    sets.eval = std::move(parts.eval);
+  }
+  return in_training_order(config, std::move(sets), options);
 }
 
 std::shared_ptr<const DataSource> source_of_arrays(std::shared_ptr<const ArraySet> arrays,

@@ -132,6 +132,8 @@ struct DataSets {
   /// Order of the training samples; null: a shuffle of them, as the configuration says.
   std::shared_ptr<const SampleOrder> order = nullptr;
   std::shared_ptr<const Buckets> buckets = nullptr;  // null: all samples are of one length
+  /// What tells the samples of a program from others.
+  std::string train_identity = {}, eval_identity = {};
 
   /// How many samples of `train` an epoch reads.
   std::int64_t epoch_samples() const;
@@ -142,6 +144,11 @@ struct DataSets {
 /// fit the arrays), all diagnostics of both splits at once.
 /// A table that is not prepared yet, or whose files have changed, is prepared first.
 DataSets open_data(const DataConfig& config, const OpenOptions& options = {});
+
+/// Like open_data for samples that a program gives: everything but files and functions of fields.
+/// `eval` may be null. Throws what `open_data` throws.
+DataSets data_of_program(const DataConfig& config, std::shared_ptr<const DataSource> train,
+                         std::shared_ptr<const DataSource> eval, const OpenOptions& options);
 
 /// A source over arrays that were read. Throws Error{usage} where functions do not fit them.
 std::shared_ptr<const DataSource> source_of_arrays(std::shared_ptr<const ArraySet> arrays,

@@ -1,5 +1,4 @@
-// The public C++ library: open a model, see what is in it, train it, export it. Standard types
-// only.
+// The public C++ library but for train_config.h: see what is in a model, train it, export it.
 #pragma once
 
 #include <cstdint>
@@ -16,183 +15,15 @@
 #include "tandem/plan.h"
 #include "tandem/policy.h"
 #include "tandem/report.h"
+#include "tandem/session.h"
 #include "tandem/stop.h"
+#include "tandem/trainer.h"
 
 namespace tandem::api {
 
 /// Version of the library, "0.1.0".
 std::string version();
 
-// ---------------------------------------------------------------- training
-
-/// What a logged step or an evaluation reports.
-struct Progress {
-  std::uint64_t step = 0, steps = 0;  // steps = 0: unknown
-  double epoch = 0, epochs = 0;
-  bool evaluation = false;
-  std::vector<std::pair<std::string, double>> values;  // loss, terms, accuracy, lr
-  std::vector<std::pair<std::string, double>> norms;   // a logged step's, by log.norms
-  double samples_per_second = 0;
-  double seconds = 0;
-  double seconds_left = -1;  // at the pace of this process so far; negative: not known
-  double data_wait = 0;  // part of the time since the line before in which steps waited for data
-};
-
-struct TrainOptions {
-  std::vector<std::string> overrides;  // "optimizer.lr=0.01"
-  std::vector<std::string> place;      // rules over the policy's: '{ at = "wide.**", on = "cpu" }'
-  std::vector<std::string> devices;    // "gpu=emulated:0,memory=2GiB"
-  std::string run_dir;                 // empty: runs/NAME-0001, numbered up
-  /// Continue with the overrides, rules and devices that the run was started with; those above are
-  /// added.
-  bool resume = false;
-  /// Resume although the model or the data have changed since the checkpoint was written, or
-  /// placement, devices or length (other than by `overrides`) differ from the start; without this
-  /// flag that is Error{usage}. The log reports what was accepted; later checkpoints record the
-  /// accepted changes of model and data.
-  bool accept_changes = false;
-  /// Do everything up to the first step. A run directory is not made, only checked: whether it can
-  /// be made, or the run in it resumed.
-  bool dry_run = false;
-  /// With each line of the log also report the time of the step's operators, and how many ids and
-  /// rows lookups in tables and their updates had.
-  bool log_operators = false;
-  /// `summary` also lists what only readers of a plan need: copies of values from one order in
-  /// memory to another.
-  bool verbose = false;
-  /// A Chrome trace of some steps of rank 0; "": none. It covers steps `trace_first` to
-  /// `trace_last`; 0: the third to the fifth of this process. They are waited for one by one. Next
-  /// to what ran it has what the cost model expected, and the bytes in use on each device.
-  std::string trace_path;
-  std::uint64_t trace_first = 0, trace_last = 0;
-  std::function<void(const Progress&)> on_progress;
-  std::function<void(const std::string&)> on_message;  // notes for people
-  /// Called on rank 0 once the run directory exists, whose name may have got a number.
-  std::function<void(const std::string&)> on_run_dir;
-  /// On request the constructor throws Error{runtime} "interrupted", leaving nothing of a table in
-  /// preparation; `run` of this Trainer saves after the current step and returns.
-  StopToken stop;
-};
-
-/// A metric that is more than one number: one for each class, value of a data field, or pair of
-/// label and prediction.
-struct MetricTable {
-  std::string metric;              // its name
-  std::vector<std::string> names;  // names of the classes or values
-  std::vector<double> numbers;     // one a name; NaN: there is none
-  bool is_matrix = false;          // one for each pair of names, row by row; rows are labels
-};
-/// Lines for people, with at most 20 names.
-std::string to_text(const MetricTable& table);
-
-struct TrainResult {
-  int rank = 0;  // this process's, among those that train together; only 0 reports
-  std::string run_dir;
-  std::uint64_t steps = 0;
-  double loss = 0;                           // in the last step; NaN: no step was left
-  std::map<std::string, double> evaluation;  // last values of the metrics
-  std::vector<MetricTable> tables;           // those that are more than one number
-  /// The best checkpoint: its metric (eval.best), value and step. "": there is none.
-  std::string best_metric;
-  double best_value = 0;
-  std::uint64_t best_step = 0;
-  bool interrupted = false;           // saved and ended on a `TrainOptions::stop`
-  std::vector<std::string> warnings;  // about the data; `on_message` got them, too
-};
-
-/// A run described by a train.toml, of one process or of as many as a launcher has started for it
-/// (docs/processes.md): only rank 0 reports anything; on the others `summary` is empty. Any number
-/// of Trainers and Sessions live side by side and one after the other; threads may use different
-/// ones at a time, but one of them one at a time. A call leaves the thread that makes it as it was:
-/// rounding, denormals, number of OpenMP threads. A Trainer that was moved from throws Error{usage}
-/// until another one is assigned to it.
-class Trainer {
- public:
-  /// Reads and checks the configuration, the model and the data. Throws Error with all that is
-  /// wrong.
-  Trainer(const std::string& config_path, TrainOptions options);
-  ~Trainer();
-  Trainer(Trainer&&) noexcept;
-  Trainer& operator=(Trainer&&) noexcept;
-  /// Trains. May be called once; throws Error{usage} after that.
-  TrainResult run();
-  /// One paragraph: model, parameters, placement with crossings, memory plan.
-  std::string summary() const;
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
-
-// ---------------------------------------------------------------- without files: the library's
-// core
-
-/// A row-major array in host memory; float32, int64, ... by name.
-struct Array {
-  std::string dtype = "float32";
-  std::vector<std::int64_t> shape;
-  std::vector<std::byte> bytes;
-
-  /// Throw Error{usage} where the values do not fill the shape, or the shape is not valid.
-  static Array of(std::vector<std::int64_t> shape, const std::vector<float>& values);
-  static Array of(std::vector<std::int64_t> shape, const std::vector<std::int64_t>& values);
-  /// All elements, converted. Throws Error{usage} where type, shape and bytes do not fit.
-  std::vector<float> floats() const;
-};
-
-/// A model in training, fed by the caller: `step` runs forward, backward and update. The rules for
-/// threads and for moved-from objects are those of a Trainer.
-class Session {
- public:
-  /// `settings` are keys of train.toml: "optimizer.kind=adamw", "loss.terms=[{...}]", "seed=1".
-  /// Those of the model, its parameters, loss, optimizer, precision, policy and device are
-  /// honoured, with durations in steps; `steps` is the length of a cosine or linear schedule.
-  /// Throws Error{usage} with everything that is wrong, and by name for each key that a Session
-  /// does not honour: data, eval, checkpoint, log, micro_batch, epochs, max_time, name, run_dir.
-  Session(const std::string& model_path, std::int64_t batch_size,
-          const std::vector<std::string>& settings);
-  ~Session();
-  Session(Session&&) noexcept;
-  Session& operator=(Session&&) noexcept;
-  /// One array per fed input of the model and the loss, by name, batch on axis 0: batch_size
-  /// samples or fewer, such as the last ones of an epoch, whose loss is a mean over those that are
-  /// there. A program is kept for each batch size. Returns the loss. Throws Error{usage} for other
-  /// feeds; no step was taken then. Throws Error{data} for ids and labels out of range, and
-  /// Error{diverged} naming the step for a loss that is not finite or a loss scale that does not
-  /// help: that step counts, and its update was made, unless the loss scale left it out;
-  /// `parameters` shows the result, and the session continues from there. A step that the loss
-  /// scale leaves out is no error.
-  double step(const std::map<std::string, Array>& feeds);
-  /// Outputs of the model in inference form, for any batch; inputs that only the loss takes are
-  /// ignored.
-  /// A program is kept for each batch size. Throws Error{usage|data} as `step`.
-  std::map<std::string, Array> predict(const std::map<std::string, Array>& feeds);
-  /// Parameters by the file's initializer names, with their current values; before the first step
-  /// those of the file, or as [parameters] init and load say.
-  std::map<std::string, Array> parameters() const;
-  /// Throws Error{usage} for an unknown name, another shape or another type.
-  void set_parameter(const std::string& name, const Array& value);
-  /// From the next step on `lr` replaces optimizer.lr: groups keep their ratio to it, and schedules
-  /// multiply it. Throws Error{usage} where it is negative or no number, or where the model's own
-  /// training_info says how it trains.
-  void set_learning_rate(double lr);
-  /// Saves all that the next steps depend on as one .safetensors file, which appears once it is
-  /// whole: parameters, running statistics, states of optimizers and averages, loss scale, the
-  /// number of steps (with it random numbers, schedules and what is frozen) and the learning rate
-  /// that was set.
-  void save_state(const std::string& path) const;
-  /// Continues from a saved state, bit by bit like the session that saved it. Throws
-  /// Error{usage|data} where the file is not one, or one of another model, optimizer or seed;
-  /// nothing has changed then.
-  void restore_state(const std::string& path);
-  /// Saves the model as .onnx, .safetensors or .npz, which appears once it is whole. Throws
-  /// Error{usage|runtime} where it cannot be written.
-  void save(const std::string& path) const;
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
 
 // ---------------------------------------------------------------- tools
 

@@ -4,8 +4,11 @@
 #include <nanobind/stl/string.h>
 
 #include <cstring>
+#include <memory>
 #include <optional>
+#include <span>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 namespace tandem::python {
@@ -14,42 +17,42 @@ namespace {
 using AnyArray = nb::ndarray<nb::ro>;
 constexpr const char* what_is_taken = "a numpy array, or an object with __dlpack__, in host memory";
 
-/// An element type of DLPack with its name in the library; `numpy`: whether numpy has the type.
+/// An element type of DLPack and of the library; `numpy`: whether numpy has the type.
 struct ElementType {
   nb::dlpack::dtype_code code;
   int bits;
-  const char* name;
+  DType type;
   bool numpy;
 };
 using Code = nb::dlpack::dtype_code;
 constexpr ElementType element_types[] = {
-    {Code::Float, 32, "float32", true},
-    {Code::Float, 64, "float64", true},
-    {Code::Float, 16, "float16", true},
-    {Code::Bfloat, 16, "bfloat16", false},
-    {Code::Int, 8, "int8", true},
-    {Code::Int, 16, "int16", true},
-    {Code::Int, 32, "int32", true},
-    {Code::Int, 64, "int64", true},
-    {Code::UInt, 8, "uint8", true},
-    {Code::UInt, 16, "uint16", true},
-    {Code::UInt, 32, "uint32", true},
-    {Code::UInt, 64, "uint64", true},
-    {Code::Bool, 8, "bool", true},
-    {Code::Float8_E4M3FN, 8, "float8_e4m3fn", false},
-    {Code::Float8_E4M3FNUZ, 8, "float8_e4m3fnuz", false},
-    {Code::Float8_E5M2, 8, "float8_e5m2", false},
-    {Code::Float8_E5M2FNUZ, 8, "float8_e5m2fnuz", false},
-    {Code::Float8_E8M0FNU, 8, "float8_e8m0fnu", false},
+    {Code::Float, 32, DType::float32, true},
+    {Code::Float, 64, DType::float64, true},
+    {Code::Float, 16, DType::float16, true},
+    {Code::Bfloat, 16, DType::bfloat16, false},
+    {Code::Int, 8, DType::int8, true},
+    {Code::Int, 16, DType::int16, true},
+    {Code::Int, 32, DType::int32, true},
+    {Code::Int, 64, DType::int64, true},
+    {Code::UInt, 8, DType::uint8, true},
+    {Code::UInt, 16, DType::uint16, true},
+    {Code::UInt, 32, DType::uint32, true},
+    {Code::UInt, 64, DType::uint64, true},
+    {Code::Bool, 8, DType::boolean, true},
+    {Code::Float8_E4M3FN, 8, DType::float8_e4m3fn, false},
+    {Code::Float8_E4M3FNUZ, 8, DType::float8_e4m3fnuz, false},
+    {Code::Float8_E5M2, 8, DType::float8_e5m2, false},
+    {Code::Float8_E5M2FNUZ, 8, DType::float8_e5m2fnuz, false},
+    {Code::Float8_E8M0FNU, 8, DType::float8_e8m0fnu, false},
 };
 
-const char* name_of(nb::dlpack::dtype type) {
+std::optional<DType> type_of(nb::dlpack::dtype type) {
   for (const ElementType& known : element_types) {
     if (static_cast<std::uint8_t>(known.code) == type.code && known.bits == type.bits &&
         type.lanes == 1)
-      return known.name;
+      return known.type;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 std::string device_name(int type, int number) {
@@ -162,7 +165,7 @@ bool is_row_major(const AnyArray& array) {
 
 }  // namespace
 
-api::Array array_of(const std::string& name, nb::handle object) {
+api::Tensor array_of(const std::string& name, nb::handle object) {
   if (!nb::hasattr(object, "__dlpack__"))
     refuse(of_array(name, "this is no array", name_of_type(object)));
   check_device(name, object);
@@ -172,30 +175,27 @@ api::Array array_of(const std::string& name, nb::handle object) {
     refuse(of_array(name, "this array cannot be read",
                     (dtype ? *dtype + " in " : "") + reason(object)));
   }
-  const char* const dtype = name_of(array.dtype());
-  if (dtype == nullptr) {
+  const std::optional<DType> dtype = type_of(array.dtype());
+  if (!dtype) {
     refuse(of_array(name, "no input has this element type",
                     dtype_text(object).value_or("a type without a name")));
   }
-  api::Array result;
-  result.dtype = dtype;
+  std::vector<std::int64_t> shape;
   for (std::size_t axis = 0; axis < array.ndim(); ++axis)
-    result.shape.push_back(static_cast<std::int64_t>(array.shape(axis)));
+    shape.push_back(static_cast<std::int64_t>(array.shape(axis)));
   const auto* const data = static_cast<const std::byte*>(array.data());
   const std::size_t bytes = array.size() * array.itemsize();
-  if (bytes == 0) return result;
-  if (is_row_major(array)) {
-    result.bytes.assign(data, data + bytes);
-    return result;
-  }
-  result.bytes.resize(bytes);
-  std::byte* to = result.bytes.data();
+  if (bytes == 0 || is_row_major(array))
+    return api::Tensor::copy_of_bytes(*dtype, std::move(shape),
+                                      {bytes == 0 ? nullptr : data, bytes});
+  const auto rows = std::make_shared<std::vector<std::byte>>(bytes);
+  std::byte* to = rows->data();
   copy_rows(array, 0, data, to);
-  return result;
+  return api::Tensor::view_bytes(*dtype, std::move(shape), *rows, rows);
 }
 
-std::map<std::string, api::Array> arrays_of(const nb::dict& feeds) {
-  std::map<std::string, api::Array> arrays;
+api::Tensors arrays_of(const nb::dict& feeds) {
+  api::Tensors arrays;
   std::vector<Diagnostic> problems;
   for (const auto& [key, value] : feeds) {
     std::string name;
@@ -213,17 +213,19 @@ std::map<std::string, api::Array> arrays_of(const nb::dict& feeds) {
   return arrays;
 }
 
-nb::object numpy_of(const std::string& name, api::Array&& array) {
+nb::object numpy_of(const std::string& name, const api::Tensor& tensor) {
   const ElementType* type = nullptr;
   for (const ElementType& known : element_types) {
-    if (array.dtype == known.name) type = &known;
+    if (tensor.dtype() == known.type) type = &known;
   }
+  const std::string dtype(api::name(tensor.dtype()));
   if (type == nullptr)
-    refuse({.message = "no array has this element type", .path = name, .got = array.dtype});
-  auto* const bytes = new std::vector<std::byte>(std::move(array.bytes));
+    refuse({.message = "no array has this element type", .path = name, .got = dtype});
+  const std::span<const std::byte> from = tensor.bytes();
+  auto* const bytes = new std::vector<std::byte>(from.begin(), from.end());
   const nb::capsule owner(
       bytes, [](void* held) noexcept { delete static_cast<std::vector<std::byte>*>(held); });
-  const std::vector<std::size_t> shape(array.shape.begin(), array.shape.end());
+  const std::vector<std::size_t> shape(tensor.shape().begin(), tensor.shape().end());
   nb::dlpack::dtype stored{static_cast<std::uint8_t>(type->code),
                            static_cast<std::uint8_t>(type->bits), 1};
   if (!type->numpy) stored.code = static_cast<std::uint8_t>(Code::UInt);
@@ -232,12 +234,12 @@ nb::object numpy_of(const std::string& name, api::Array&& array) {
   const nb::ndarray<nb::numpy> result(data, shape.size(), shape.data(), owner, nullptr, stored);
   nb::object object = nb::cast(result);
   if (type->numpy) return object;
-  return nb::module_::import_("tandem_train._arrays").attr("view_as")(object, array.dtype, name);
+  return nb::module_::import_("tandem_train._arrays").attr("view_as")(object, dtype, name);
 }
 
-nb::dict numpy_of(std::map<std::string, api::Array>&& arrays) {
+nb::dict numpy_of(const api::Tensors& tensors) {
   nb::dict result;
-  for (auto& [name, array] : arrays) result[text_object(name)] = numpy_of(name, std::move(array));
+  for (const auto& [name, tensor] : tensors) result[text_object(name)] = numpy_of(name, tensor);
   return result;
 }
 

@@ -48,15 +48,15 @@ class PythonSession {
   /// None where there is no such parameter.
   AnyObject parameter(const std::string& parameter) {
     const Turn turn(is_taken_, name);
-    auto all = read();
+    const auto all = read();
     const auto found = all.find(parameter);
     if (found == all.end()) return nb::none();
-    return numpy_of(parameter, std::move(found->second));
+    return numpy_of(parameter, found->second);
   }
 
   void set_parameter(const std::string& parameter, nb::handle value) {
     const Turn turn(is_taken_, name);
-    const api::Array array = array_of(parameter, value);
+    const api::Tensor array = array_of(parameter, value);
     compute([&] { session_->set_parameter(parameter, array); });
   }
 
@@ -80,7 +80,7 @@ class PythonSession {
  private:
   static constexpr const char* name = "Session";
 
-  std::map<std::string, api::Array> read() {
+  api::Tensors read() {
     return compute([&] { return session_->parameters(); });
   }
 

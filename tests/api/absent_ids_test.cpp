@@ -208,11 +208,10 @@ TEST_F(AbsentIdsTest, OfASession) {
                    "loss.terms=[{kind=\"softmax_cross_entropy\", "
                    "logits=\"logits\", labels=\"labels\"}]"});
   const auto feeds_of = [](std::vector<std::int64_t> ids, bool labels) {
-    std::map<std::string, Array> feeds{
-        {"ids", Array::of({absent_ids_batch, absent_ids_fields}, std::move(ids))}};
+    Tensors feeds{{"ids", Tensor::copy_of({absent_ids_batch, absent_ids_fields}, std::move(ids))}};
     if (labels)
       feeds["labels"] =
-          Array::of({absent_ids_batch}, std::vector<std::int64_t>{0, 1, 2, 0, 1, 2, 0, 1});
+          Tensor::copy_of({absent_ids_batch}, std::vector<std::int64_t>{0, 1, 2, 0, 1, 2, 0, 1});
     return feeds;
   };
   std::vector<std::int64_t> ids(absent_ids_batch * absent_ids_fields, none);

@@ -25,13 +25,14 @@ struct Digits {
     images = images.converted(DType::float32);
     for (float& x : images.as<float>()) x /= 16;
   }
-  std::map<std::string, api::Array> batch(std::int64_t first, std::int64_t count) const {
+  api::Tensors batch(std::int64_t first, std::int64_t count) const {
     const float* x = images.as<float>().data() + 64 * first;
     const std::int64_t* y = labels.as<std::int64_t>().data() + first;
-    return {{"image", api::Array::of({count, 1, 8, 8}, std::vector<float>(x, x + 64 * count))},
-            {"labels", api::Array::of({count}, std::vector<std::int64_t>(y, y + count))}};
+    return {
+        {"image", api::Tensor::copy_of({count, 1, 8, 8}, std::vector<float>(x, x + 64 * count))},
+        {"labels", api::Tensor::copy_of({count}, std::vector<std::int64_t>(y, y + count))}};
   }
-  std::map<std::string, api::Array> image(std::int64_t first, std::int64_t count) const {
+  api::Tensors image(std::int64_t first, std::int64_t count) const {
     auto feeds = batch(first, count);
     feeds.erase("labels");
     return feeds;

@@ -68,7 +68,8 @@ TEST(MpiText, WithAndWithout) {
 }
 
 TEST(CudaText, ABuildWithout) {
-  EXPECT_EQ(cuda_text(without_cuda()), "cuda      not in this build\n          fix: build it with CUDA\n");
+  EXPECT_EQ(cuda_text(without_cuda()),
+            "cuda      not in this build\n          fix: build it with CUDA\n");
   EXPECT_EQ(cuda_json(without_cuda()), "not in this build");
 }
 

@@ -32,7 +32,7 @@ class LoadedWeightsTest : public ::testing::Test {
   static std::vector<std::string> loading(const std::string& from, const std::string& more = "") {
     return {"parameters.load=[{from='" + from + "'" + more + "}]"};
   }
-  std::map<std::string, Array> started(const std::vector<std::string>& settings) const {
+  Tensors started(const std::vector<std::string>& settings) const {
     std::vector<std::string> all{cross_entropy, "optimizer.kind=sgd"};
     all.insert(all.end(), settings.begin(), settings.end());
     return Session(digits + "model.onnx", 4, all).parameters();
@@ -47,7 +47,7 @@ class LoadedWeightsTest : public ::testing::Test {
     }
     return tensors;
   }
-  void expect_equal(const std::map<std::string, Array>& parameters, const std::string& file) {
+  void expect_equal(const Tensors& parameters, const std::string& file) {
     const auto expected = tensors_of(file);
     ASSERT_FALSE(expected.empty());
     ASSERT_EQ(parameters.size(), expected.size());

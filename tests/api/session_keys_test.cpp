@@ -96,7 +96,7 @@ TEST(SessionKeysTest, AllThatIsRefusedIsSaidTogether) {
   for (const char* part :
        {"model: a Session", "batch_size: a Session", "micro_batch: a Session", "epochs: a Session",
         "checkpoint.every: a Session", "data.workers: a Session", "run_dir: a Session",
-        "a step is one micro-batch", "feed arrays"})
+        "a step is one micro-batch", "feed tensors"})
     EXPECT_THAT(text, HasSubstr(part));
 }
 
@@ -245,7 +245,7 @@ TEST(SessionKeysTest, InitAndLoadAreSeenBeforeTheFirstStep) {
       "parameters.init=[{ at = \"fc1:*\", kind = \"constant\", value = 0.25 }]";
   Session session = with({init});
   for (const float value : session.parameters().at("fc1.weight").floats()) ASSERT_EQ(value, 0.25f);
-  session.set_parameter("fc1.bias", Array::of({64}, std::vector<float>(64, 3)));
+  session.set_parameter("fc1.bias", Tensor::copy_of({64}, std::vector<float>(64, 3)));
   session.save(folder / "start.npz");
   const std::string load = "parameters.load=[{ from = \"" + (folder / "start.npz") + "\" }]";
   const auto loaded = with({load}).parameters();

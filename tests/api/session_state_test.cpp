@@ -78,7 +78,7 @@ TEST(SessionBatches, AnySizeUpToTheBatch) {
     EXPECT_EQ(one.step(training_digits().batch(2, count)),
               other.step(training_digits().batch(2, count)));
     for (const auto& [name, value] : one.parameters())
-      EXPECT_EQ(value.bytes, other.parameters().at(name).bytes) << name;
+      EXPECT_EQ(value, other.parameters().at(name)) << name;
   }
 }
 
@@ -103,8 +103,8 @@ TEST(SessionBatches, AFirstStepOfFewerBeforeAThaw) {
   session.step(training_digits().batch(0, 8));
   for (const auto& [name, value] : session.parameters()) {
     if (!name.starts_with("conv")) continue;
-    EXPECT_EQ(frozen.at(name).bytes, start.at(name).bytes) << name;
-    EXPECT_NE(value.bytes, start.at(name).bytes) << name;
+    EXPECT_EQ(frozen.at(name), start.at(name)) << name;
+    EXPECT_NE(value, start.at(name)) << name;
   }
 }
 
@@ -164,7 +164,7 @@ class SessionState : public ::testing::TestWithParam<StateCase> {
   }
   static void expect_equal(Session& a, Session& b) {
     for (const auto& [name, value] : a.parameters())
-      EXPECT_EQ(value.bytes, b.parameters().at(name).bytes) << name;
+      EXPECT_EQ(value, b.parameters().at(name)) << name;
   }
 
   TemporaryFolder folder_;
@@ -195,12 +195,12 @@ TEST_P(SessionState, AnotherSessionGoesOnBitByBit) {
 
 TEST_P(SessionState, IsThereBeforeTheFirstStep) {
   Session whole = session();
-  const Array bias = Array::of({10}, std::vector<float>(10, 0.5f));
+  const Tensor bias = Tensor::copy_of({10}, std::vector<float>(10, 0.5f));
   whole.set_parameter("fc2.bias", bias);
   whole.save_state(folder_ / "state.safetensors");
   Session other = session();
   other.restore_state(folder_ / "state.safetensors");
-  EXPECT_EQ(other.parameters().at("fc2.bias").bytes, bias.bytes);
+  EXPECT_EQ(other.parameters().at("fc2.bias"), bias);
   EXPECT_EQ(steps(other, 0, 3), steps(whole, 0, 3));
 }
 

@@ -36,51 +36,6 @@ Session open(std::int64_t batch, std::vector<std::string> settings = adam) {
   return Session(digits + "model.onnx", batch, settings);
 }
 
-TEST(ArrayTest, HoldsBytesOfATypeAndShape) {
-  const Array floats = Array::of({2, 1}, std::vector<float>{1, 2});
-  EXPECT_EQ(floats.dtype, "float32");
-  EXPECT_EQ(floats.bytes.size(), 8u);
-  EXPECT_THAT(floats.floats(), ::testing::ElementsAre(1, 2));
-  EXPECT_THAT(Array::of({2}, std::vector<std::int64_t>{3, 4}).floats(),
-              ::testing::ElementsAre(3, 4));
-}
-
-TEST(ArrayTest, ValuesMustFillTheShape) {
-  const auto refusal = [](const std::vector<std::int64_t>& shape, std::size_t count) {
-    return error_of([&] { Array::of(shape, std::vector<float>(count)); });
-  };
-  EXPECT_THAT(refusal({2, 3}, 5), HasSubstr("expected 6 values for [2, 3], got 5"));
-  EXPECT_THAT(refusal({2, 3}, 7), HasSubstr("expected 6 values for [2, 3], got 7"));
-  EXPECT_THAT(refusal({}, 0), HasSubstr("expected 1 values for [], got 0"));
-  EXPECT_THAT(refusal({0, 3}, 1), HasSubstr("expected 0 values for [0, 3], got 1"));
-  EXPECT_THAT(refusal({-1, -6}, 6), HasSubstr("got [-1, -6]"));
-  constexpr std::int64_t half = std::int64_t{1} << 32;
-  EXPECT_THAT(refusal({half, half}, 0), HasSubstr("cannot have this shape"));  // 2^64 wraps to 0
-  EXPECT_THAT(refusal({half, half, 0}, 0), HasSubstr("cannot have this shape"));
-  EXPECT_THAT(error_of([] {
-                Array::of({3}, std::vector<std::int64_t>{1, 2});
-              }),
-              HasSubstr("expected 3 values for [3], got 2"));
-  EXPECT_TRUE(Array::of({0, 3}, std::vector<float>()).bytes.empty());
-}
-
-TEST(ArrayTest, WhatAnArraySaysOfItselfIsChecked) {
-  Array array = Array::of({4}, std::vector<float>{1, 2, 3, 4});
-  array.dtype = "flaot32";
-  EXPECT_THAT(error_of([&] { (void)array.floats(); }),
-              AllOf(HasSubstr("float32, float64"), HasSubstr("got \"flaot32\"")));
-  array.dtype = "float64";
-  EXPECT_THAT(error_of([&] { (void)array.floats(); }),
-              HasSubstr("expected 32 bytes of float64[4], got 16 bytes"));
-  array.shape = {-2};
-  EXPECT_THAT(error_of([&] { (void)array.floats(); }), HasSubstr("got [-2]"));
-  array.dtype = "bool";
-  array.shape = {16};
-  EXPECT_THAT(error_of([&] { (void)array.floats(); }), HasSubstr("neither 0 nor 1"));
-  array.bytes.assign(16, std::byte{1});
-  EXPECT_EQ(array.floats(), std::vector<float>(16, 1));
-}
-
 // A sample of weight 0 is like one whose label is ignored.
 TEST(SessionTest, TakesWeightsOfSamples) {
   const auto term = [](const std::string& option) {
@@ -91,15 +46,15 @@ TEST(SessionTest, TakesWeightsOfSamples) {
   Session ignoring = open(8, {term("ignore_index = -1"), "optimizer.kind=sgd"});
   for (int step = 0; step < 3; ++step) {
     auto feeds = training_digits().batch(8 * step, 8), ignored = feeds;
-    feeds["w"] = Array::of({8}, std::vector<float>{1, 0, 1, 1, 0, 0, 1, 0});
+    feeds["w"] = Tensor::copy_of({8}, std::vector<float>{1, 0, 1, 1, 0, 0, 1, 0});
     std::vector<std::int64_t> labels;
     for (const float label : feeds.at("labels").floats())
       labels.push_back(feeds.at("w").floats()[labels.size()] > 0 ? std::lround(label) : -1);
-    ignored["labels"] = Array::of({8}, labels);
+    ignored["labels"] = Tensor::copy_of({8}, labels);
     EXPECT_NEAR(weighted.step(feeds), ignoring.step(ignored), 1e-6) << step;
   }
   auto unknown = training_digits().batch(0, 8);
-  unknown["weights"] = Array::of({8}, std::vector<float>(8, 1));
+  unknown["weights"] = Tensor::copy_of({8}, std::vector<float>(8, 1));
   EXPECT_THAT(error_of([&] { weighted.step(unknown); }),
               HasSubstr("neither the model nor the loss takes this"));
 }
@@ -117,8 +72,8 @@ TEST(SessionTest, LearnsDigits) {
   const Digits held_out("digits_test.npz");
   const auto outputs = session.predict(held_out.image(0, 360));
   ASSERT_THAT(outputs, Contains(Key("logits")));
-  const Array& logits = outputs.at("logits");
-  EXPECT_EQ(logits.shape, (std::vector<std::int64_t>{360, 10}));
+  const Tensor& logits = outputs.at("logits");
+  EXPECT_EQ(logits.shape(), (std::vector<std::int64_t>{360, 10}));
   const std::vector<float> values = logits.floats();
   int right = 0;
   for (int i = 0; i < 360; ++i) {
@@ -135,7 +90,7 @@ TEST(SessionTest, EqualSessionsAreBitEqual) {
               b.step(training_digits().batch(16 * step, 16)));
   }
   const auto first = a.parameters(), second = b.parameters();
-  for (const auto& [name, array] : first) EXPECT_EQ(array.bytes, second.at(name).bytes) << name;
+  for (const auto& [name, array] : first) EXPECT_EQ(array, second.at(name)) << name;
 }
 
 TEST(SessionTest, Tf32ChangesNothingOnTheHost) {
@@ -159,8 +114,7 @@ TEST(SessionTest, PredictionsTakeAnyBatchAndChangeNothing) {
         session.predict(training_digits().image(i, 1)).at("logits").floats();
     for (int c = 0; c < 10; ++c) EXPECT_NEAR(alone[c], together[10 * i + c], 1e-5);
   }
-  for (const auto& [name, array] : session.parameters())
-    EXPECT_EQ(array.bytes, before.at(name).bytes) << name;
+  for (const auto& [name, array] : session.parameters()) EXPECT_EQ(array, before.at(name)) << name;
 }
 
 TEST(SessionTest, PredictsBeforeTheFirstStep) {
@@ -177,10 +131,10 @@ TEST(SessionTest, ParametersAreReadAndWrittenByName) {
   auto parameters = session.parameters();
   EXPECT_THAT(parameters, SizeIs(8));
   ASSERT_THAT(parameters, Contains(Key("fc2.weight")));
-  EXPECT_EQ(parameters.at("fc2.weight").shape, (std::vector<std::int64_t>{10, 64}));
-  session.set_parameter("fc2.weight", Array::of({10, 64}, std::vector<float>(640, 0.0f)));
+  EXPECT_EQ(parameters.at("fc2.weight").shape(), (std::vector<std::int64_t>{10, 64}));
+  session.set_parameter("fc2.weight", Tensor::copy_of({10, 64}, std::vector<float>(640, 0.0f)));
   session.set_parameter("fc2.bias",
-                        Array::of({10}, std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+                        Tensor::copy_of({10}, std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
   EXPECT_EQ(session.parameters().at("fc2.bias").floats()[9], 9);
   EXPECT_FLOAT_EQ(session.predict(training_digits().image(3, 2)).at("logits").floats()[14], 4);
 }
@@ -190,17 +144,17 @@ TEST(SessionTest, ParametersExistBeforeTheFirstStep) {
   Session session = open(8, {cross_entropy, "optimizer.kind=sgd", "optimizer.lr=0.0"});
   const auto start = session.parameters();
   EXPECT_THAT(start, SizeIs(8));
-  const Array zeros = Array::of({10, 64}, std::vector<float>(640, 0.0f));
+  const Tensor zeros = Tensor::copy_of({10, 64}, std::vector<float>(640, 0.0f));
   session.set_parameter("fc2.weight", zeros);
-  EXPECT_EQ(session.parameters().at("fc2.weight").bytes, zeros.bytes);
+  EXPECT_EQ(session.parameters().at("fc2.weight"), zeros);
   session.save(folder / "weights.npz");
   for (const NamedTensor& t : read_npz(folder / "weights.npz")) {
     if (t.name != "fc2.weight") continue;
-    EXPECT_EQ(std::memcmp(t.tensor.data(), zeros.bytes.data(), zeros.bytes.size()), 0);
+    EXPECT_EQ(std::memcmp(t.tensor.data(), zeros.bytes().data(), zeros.bytes().size()), 0);
   }
   session.step(training_digits().batch(0, 8));
   for (const auto& [name, array] : session.parameters()) {
-    EXPECT_EQ(array.bytes, name == "fc2.weight" ? zeros.bytes : start.at(name).bytes) << name;
+    EXPECT_EQ(array, name == "fc2.weight" ? zeros : start.at(name)) << name;
   }
 }
 
@@ -216,9 +170,10 @@ TEST(SessionTest, SavesTheModelAndItsWeights) {
   const SafetensorsFile weights(folder / "weights.safetensors");
   EXPECT_EQ(weights.tensors().size(), parameters.size());
   for (const NamedTensor& t : weights.tensors()) {
-    const Array& array = parameters.at(t.name);
-    EXPECT_EQ(t.tensor.shape(), array.shape);
-    EXPECT_EQ(std::memcmp(t.tensor.data(), array.bytes.data(), array.bytes.size()), 0) << t.name;
+    const Tensor& array = parameters.at(t.name);
+    EXPECT_EQ(t.tensor.shape(), array.shape());
+    EXPECT_EQ(std::memcmp(t.tensor.data(), array.bytes().data(), array.bytes().size()), 0)
+        << t.name;
   }
   EXPECT_EQ(read_npz(folder / "weights.npz").size(), parameters.size());
 
@@ -258,11 +213,12 @@ TEST(SessionErrorsTest, FeedsAreCheckedTogether) {
   EXPECT_THAT(missing, HasSubstr("image: this input is not fed"));
   EXPECT_THAT(missing, HasSubstr("labels: this input is not fed"));
   auto feeds = training_digits().batch(0, 8);
-  feeds["image"].shape = {8, 64};
+  feeds["image"] = Tensor::copy_of({8, 64}, feeds["image"].floats());
   EXPECT_THAT(error_of([&] { session.step(feeds); }),
               HasSubstr("expected float32[8, 1, 8, 8], got float32[8, 64]"));
-  feeds["image"].bytes.pop_back();
-  EXPECT_THAT(error_of([&] { session.step(feeds); }), HasSubstr("bytes do not fit"));
+  feeds["image"] =
+      Tensor::copy_of_bytes(DType::boolean, {2}, std::vector<std::byte>(2, std::byte{7}));
+  EXPECT_THAT(error_of([&] { session.step(feeds); }), HasSubstr("image: a byte of a bool tensor"));
   EXPECT_THAT(error_of([&] { session.step(training_digits().batch(0, 16)); }),
               HasSubstr("expected float32[8, 1, 8, 8], got float32[16, 1, 8, 8]"));
   EXPECT_NEAR(session.step(training_digits().batch(0, 8)), 2.2, 0.4);  // still usable
@@ -271,7 +227,7 @@ TEST(SessionErrorsTest, FeedsAreCheckedTogether) {
 TEST(SessionErrorsTest, LabelsThatDoNotFitTheLoss) {
   Session session = open(8);
   auto feeds = training_digits().batch(0, 8);
-  feeds["labels"] = Array::of({8, 3}, std::vector<std::int64_t>(24, 1));
+  feeds["labels"] = Tensor::copy_of({8, 3}, std::vector<std::int64_t>(24, 1));
   EXPECT_THAT(error_of([&] { session.step(feeds); }), HasSubstr("labels do not fit the logits"));
   feeds.erase("labels");
   EXPECT_THAT(error_of([&] { session.step(feeds); }), HasSubstr("no data field \"labels\""));
@@ -280,7 +236,7 @@ TEST(SessionErrorsTest, LabelsThatDoNotFitTheLoss) {
 TEST(SessionErrorsTest, ALabelOutOfRangeIsNamedOnce) {
   Session session = open(8);
   auto feeds = training_digits().batch(0, 8);
-  feeds["labels"] = Array::of({8}, std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 10});
+  feeds["labels"] = Tensor::copy_of({8}, std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 10});
   const std::string text = error_of([&] { session.step(feeds); }, ErrorKind::data);
   EXPECT_THAT(text, HasSubstr("10"));
   EXPECT_THAT(text, HasSubstr("loss"));
@@ -321,8 +277,7 @@ TEST(SessionTest, AStepThatTheLossScaleLeavesOutIsNoError) {
   EXPECT_NEAR(first, 2.3, 0.3);
   for (int step = 2; step < 40; ++step)
     EXPECT_EQ(session.step(training_digits().batch(0, 8)), first);
-  for (const auto& [name, value] : session.parameters())
-    EXPECT_EQ(value.bytes, start.at(name).bytes) << name;
+  for (const auto& [name, value] : session.parameters()) EXPECT_EQ(value, start.at(name)) << name;
   EXPECT_THAT(error_of([&] { session.step(training_digits().batch(0, 8)); }, ErrorKind::diverged),
               AllOf(HasSubstr("precision.loss_scale: 40 steps in a row"), HasSubstr("step 40")));
 }
@@ -336,7 +291,7 @@ TEST(SessionErrorsTest, WhatFloat16CannotHoldIsSaid) {
   EXPECT_THAT(error_of([&] { session.step(training_digits().batch(0, 8)); }, ErrorKind::diverged),
               AllOf(HasSubstr("at step 1"), HasSubstr("float16 ends at 65504")));
   for (const auto& [name, value] : session.parameters())  // the loss scale has skipped the update
-    EXPECT_EQ(value.bytes, start.at(name).bytes) << name;
+    EXPECT_EQ(value, start.at(name)) << name;
 }
 
 TEST(SessionErrorsTest, FeedsThatNobodyTakes) {
@@ -360,26 +315,23 @@ TEST(SessionErrorsTest, BatchesThatAreNone) {
   Session session = open(8);
   const auto refusal = [&](const std::vector<std::int64_t>& shape, std::size_t count) {
     return error_of([&] {
-      Array array;
-      array.shape = shape;
-      array.bytes.resize(4 * count);
-      session.predict({{"image", array}});
+      session.predict({{"image", Tensor::copy_of(shape, std::vector<float>(count))}});
     });
   };
   EXPECT_THAT(refusal({0, 1, 8, 8}, 0),
               HasSubstr("expected float32[8, 1, 8, 8], or another batch"));
   EXPECT_THAT(refusal({}, 1), HasSubstr("got float32[]"));
   EXPECT_THAT(refusal({-1, 1, 8, 8}, 64), HasSubstr("got [-1, 1, 8, 8]"));
-  EXPECT_THAT(refusal({std::int64_t{1} << 40, 1, 8, 8}, 64), HasSubstr("got 256 bytes"));
+  EXPECT_THAT(refusal({std::int64_t{1} << 40, 1, 8, 8}, 64), HasSubstr("got 64"));
   EXPECT_THAT(refusal({std::int64_t{1} << 40, 0, 8, 8}, 0),
               HasSubstr("got float32[1099511627776, 0, 8, 8]"));
   EXPECT_THAT(refusal({2, 64}, 128), HasSubstr("got float32[2, 64]"));
-  EXPECT_THAT(error_of([&] { session.predict({}); }), HasSubstr("at least one fed array"));
+  EXPECT_THAT(error_of([&] { session.predict({}); }), HasSubstr("at least one fed tensor"));
   auto integers = training_digits().image(0, 2);
-  integers["image"] = Array::of({2, 1, 8, 8}, std::vector<std::int64_t>(128));
+  integers["image"] = Tensor::copy_of({2, 1, 8, 8}, std::vector<std::int64_t>(128));
   EXPECT_THAT(error_of([&] { session.predict(integers); }),
               HasSubstr("expected float32[2, 1, 8, 8], got int64[2, 1, 8, 8]"));
-  EXPECT_EQ(session.predict(training_digits().image(0, 2)).at("logits").shape[0], 2);
+  EXPECT_EQ(session.predict(training_digits().image(0, 2)).at("logits").shape()[0], 2);
 }
 
 TEST(SessionErrorsTest, FilesThatCannotBeReadOrWritten) {
@@ -410,12 +362,14 @@ TEST(SessionErrorsTest, FilesThatCannotBeReadOrWritten) {
 TEST(SessionErrorsTest, UnknownParameters) {
   Session session = open(8);
   session.step(training_digits().batch(0, 8));
-  EXPECT_THAT(
-      error_of([&] { session.set_parameter("fc9.weight", Array::of({1}, std::vector<float>{0})); }),
-      HasSubstr("no such parameter"));
-  EXPECT_THAT(
-      error_of([&] { session.set_parameter("fc2.bias", Array::of({9}, std::vector<float>(9))); }),
-      HasSubstr("expected float32[10], got float32[9]"));
+  EXPECT_THAT(error_of([&] {
+                session.set_parameter("fc9.weight", Tensor::copy_of({1}, std::vector<float>{0}));
+              }),
+              HasSubstr("no such parameter"));
+  EXPECT_THAT(error_of([&] {
+                session.set_parameter("fc2.bias", Tensor::copy_of({9}, std::vector<float>(9)));
+              }),
+              HasSubstr("expected float32[10], got float32[9]"));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ using tandem::testing::TemporaryFolder;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Feeds = std::map<std::string, Array>;
+using Feeds = Tensors;
 
 /// logits [batch, 3] = table[ids] * scales[place], with ids [batch] and a single place, which has
 /// no batch axis.
@@ -45,13 +45,13 @@ class SessionValues : public ::testing::Test {
   }
   static Feeds classes(std::vector<std::int64_t> ids, std::vector<std::int64_t> labels) {
     const auto count = static_cast<std::int64_t>(ids.size());
-    return {{"ids", Array::of({count}, ids)},
-            {"place", Array::of({}, std::vector<std::int64_t>{3})},
-            {"labels", Array::of({count}, labels)}};
+    return {{"ids", Tensor::copy_of({count}, ids)},
+            {"place", Tensor::copy_of({}, std::vector<std::int64_t>{3})},
+            {"labels", Tensor::copy_of({count}, labels)}};
   }
   static Feeds yes_or_no(std::vector<float> labels) {
     Feeds feeds = classes({0, 1, 2, 4}, {0, 0, 0, 0});
-    feeds["labels"] = Array::of({4, 3}, std::move(labels));
+    feeds["labels"] = Tensor::copy_of({4, 3}, std::move(labels));
     return feeds;
   }
   /// The error for `bad`; afterwards the session must compute the same bits as one that never saw
@@ -87,7 +87,7 @@ TEST_F(SessionValues, IdsTakeNoStep) {
   EXPECT_THAT(refusal(cross_entropy_, good, classes({-1, 1, 2, 4}, {0, 1, 2, 0})),
               HasSubstr("ids: row 1: out of range"));
   Feeds bad = good;
-  bad["place"] = Array::of({}, std::vector<std::int64_t>{4});
+  bad["place"] = Tensor::copy_of({}, std::vector<std::int64_t>{4});
   EXPECT_THAT(refusal(cross_entropy_, good, bad),
               AllOf(HasSubstr("place: out of range"), HasSubstr("expected 0 to 3, got 4")));
   // A smaller batch uses the same tables.
@@ -122,7 +122,7 @@ TEST_F(SessionValues, LabelsThatAreIgnoredAreRight) {
 TEST_F(SessionValues, WeightsOfSamplesAreNotNegative) {
   const auto weighted = [](std::vector<float> weights) {
     Feeds feeds = classes({0, 1, 2, 4}, {0, 1, 2, 0});
-    feeds["w"] = Array::of({4}, std::move(weights));
+    feeds["w"] = Tensor::copy_of({4}, std::move(weights));
     return feeds;
   };
   EXPECT_THAT(refusal(cross_entropy_ + ", sample_weights=\"w\"", weighted({1, 0, 2, 1}),

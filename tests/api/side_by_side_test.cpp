@@ -115,7 +115,7 @@ TEST(SideBySideTeams, AThreadAndItsTeamStayAsTheyWere) {
   session.predict(training_digits().image(0, 5));
   expect_unchanged("a prediction");
   auto wrong = training_digits().batch(0, 32);
-  wrong["labels"] = Array::of({32}, std::vector<std::int64_t>(32, 11));
+  wrong["labels"] = Tensor::copy_of({32}, std::vector<std::int64_t>(32, 11));
   error_of([&] { session.step(wrong); }, ErrorKind::data);
   expect_unchanged("a step with a bad label");
   TrainOptions options;
@@ -255,7 +255,7 @@ TEST(MovedFromTest, ASessionSaysSo) {
   EXPECT_THAT(error_of([&] { session.predict(training_digits().image(0, 1)); }),
               HasSubstr(is_moved));
   EXPECT_THAT(error_of([&] { (void)constant.parameters(); }), HasSubstr(is_moved));
-  EXPECT_THAT(error_of([&] { session.set_parameter("fc2.bias", Array()); }), HasSubstr(is_moved));
+  EXPECT_THAT(error_of([&] { session.set_parameter("fc2.bias", Tensor()); }), HasSubstr(is_moved));
   EXPECT_THAT(error_of([&] { constant.save("/nowhere/x.npz"); }), HasSubstr(is_moved));
   session = std::move(other);
   EXPECT_NEAR(session.step(training_digits().batch(0, 32)), 2.3, 1);

@@ -29,13 +29,13 @@ const Json& values() {
 }
 
 template <class T>
-Array samples_of_step(const HostTensor& all, std::int64_t step) {
+Tensor samples_of_step(const HostTensor& all, std::int64_t step) {
   Shape shape = all.shape();
   shape[0] = sklearn_batch;
   const std::int64_t count = element_count(shape);
   const auto part =
       all.as<T>().subspan(static_cast<std::size_t>(step * count), static_cast<std::size_t>(count));
-  return Array::of(shape, std::vector<T>(part.begin(), part.end()));
+  return Tensor::copy_of(shape, std::vector<T>(part.begin(), part.end()));
 }
 
 class Sklearn : public ::testing::TestWithParam<std::string> {
@@ -53,12 +53,12 @@ class Sklearn : public ::testing::TestWithParam<std::string> {
             "optimizer.kind=sgd", "optimizer.lr=0.05"};
   }
 
-  std::map<std::string, Array> x(std::int64_t step) const {
+  Tensors x(std::int64_t step) const {
     return {{"x", samples_of_step<float>(expected.read("x", DType::float32), step)}};
   }
 
-  std::map<std::string, Array> feeds(std::int64_t step) const {
-    std::map<std::string, Array> fed = x(step);
+  Tensors feeds(std::int64_t step) const {
+    Tensors fed = x(step);
     fed["target"] = has_classes
                         ? samples_of_step<std::int64_t>(expected.read("target", DType::int64), step)
                         : samples_of_step<float>(expected.read("target", DType::float32), step);
@@ -68,7 +68,7 @@ class Sklearn : public ::testing::TestWithParam<std::string> {
   // Probabilities of a classifier, numbers of a regressor; there are also labels and scores.
   void expect_output(Session& session, const char* when) const {
     const HostTensor wanted = expected.read(when, DType::float32);
-    const std::map<std::string, Array> made = session.predict(x(0));
+    const Tensors made = session.predict(x(0));
     const std::string output = made.contains("variable") ? "variable" : "output_probability";
     const std::vector<float> got = made.at(output).floats();
     ASSERT_EQ(got.size(), wanted.as<float>().size()) << output;
@@ -101,7 +101,7 @@ TEST_P(Sklearn, TrainsAndComesBack) {
   Session trained(place / "trained.onnx", sklearn_batch, settings());
   EXPECT_EQ(trained.parameters().size(), parameters.size());
   for (const auto& [parameter, array] : session.parameters())
-    EXPECT_EQ(trained.parameters().at(parameter).bytes, array.bytes) << parameter;
+    EXPECT_EQ(trained.parameters().at(parameter), array) << parameter;
   expect_output(trained, "after");
 }
 

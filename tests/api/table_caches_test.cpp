@@ -196,9 +196,10 @@ TEST(TableCachesTest, SaysWhatTheDataLacks) {
     return chosen[0].off;
   };
   EXPECT_THAT(off([] { return nullptr; }, {.bytes = 100}), HasSubstr("no data shows"));
-  EXPECT_THAT(off([]() -> std::shared_ptr<const DataSource> { throw std::runtime_error("?"); },
-                  {.bytes = 100}),
-              HasSubstr("cannot be read"));
+  EXPECT_THAT(
+      off([]() -> std::shared_ptr<const tandem::DataSource> { throw std::runtime_error("?"); },
+          {.bytes = 100}),
+      HasSubstr("cannot be read"));
   EXPECT_THAT(off([] { return nullptr; }, {.part = 0.01}), HasSubstr("1% holds no row"));
   const auto other = make_array_source(
       {{"words", HostTensor::from<std::int64_t>({4, 2}, std::vector<std::int64_t>(8))}});

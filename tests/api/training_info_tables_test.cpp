@@ -36,8 +36,10 @@ TEST_P(TrainingInfoTables, AgreeWithTheDenseUpdate) {
   const HostTensor losses = expected_tables().read(name + "/losses", DType::float64);
   for (std::int64_t step = 0; step < info_table_steps; ++step) {
     const double loss = session.step(
-        {{"ids", Array::of({info_table_batch, 2}, part_of("ids", step, 2 * info_table_batch))},
-         {"labels", Array::of({info_table_batch}, part_of("labels", step, info_table_batch))}});
+        {{"ids",
+          Tensor::copy_of({info_table_batch, 2}, part_of("ids", step, 2 * info_table_batch))},
+         {"labels",
+          Tensor::copy_of({info_table_batch}, part_of("labels", step, info_table_batch))}});
     EXPECT_NEAR(loss, losses.as<double>()[static_cast<std::size_t>(step)], 2e-6) << step;
   }
   const auto made = session.parameters();

@@ -221,7 +221,7 @@ class ActsPoliciesTest : public ::testing::TestWithParam<ActsCase> {
     api::Session session(model(), samples_, settings);
     std::vector<double> losses;
     for (int step = 0; step < steps_with_acts; ++step) {
-      std::map<std::string, api::Array> fed;
+      api::Tensors fed;
       for (const auto& [name, tensor] : feeds)
         fed[name] = array_of(tensor, step * samples_, samples_);
       losses.push_back(session.step(fed));

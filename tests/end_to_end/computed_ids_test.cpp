@@ -66,7 +66,7 @@ TEST(ComputedIds, TheNormHasTheGradientsOfRows) {
 
 // A Session checks the columns that look up rows before the step, however rows are copied.
 TEST(ComputedIds, OnesOfNoRowAreErrors) {
-  std::map<std::string, api::Array> fed;
+  api::Tensors fed;
   for (auto& [name, tensor] : dlrm_feeds(1)) {
     if (name == "categories") tensor.as<std::int64_t>()[30] = 100;
     fed[name] = array_of(tensor, 0, dlrm_batch);

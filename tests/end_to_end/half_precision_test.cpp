@@ -44,7 +44,7 @@ std::vector<double> losses_of_case(const HalfCase& c, const std::vector<std::str
       settings);
   std::vector<double> result;
   for (int step = 0; step < half_precision_steps; ++step) {
-    std::map<std::string, api::Array> fed;
+    api::Tensors fed;
     for (const auto& [name, tensor] : feeds) fed[name] = array_of(tensor, step * batch, batch);
     result.push_back(session.step(fed));
   }

@@ -48,8 +48,8 @@ TEST(HalfTables, PassesOfAStepReadWhatTheStepBeforeWrote) {
   }
 }
 
-std::map<std::string, api::Array> fed(int step, bool labels) {
-  std::map<std::string, api::Array> arrays;
+api::Tensors fed(int step, bool labels) {
+  api::Tensors arrays;
   for (const auto& [name, tensor] : dlrm_feeds(step)) {
     if (labels || name != "label") arrays[name] = array_of(tensor, 0, dlrm_batch);
   }
@@ -70,8 +70,8 @@ TEST(HalfTables, PredictionsReadWhatTrainingWrote) {
     const auto after = trained.predict(fed(0, false));
     api::Session fresh(dlrm_model, dlrm_batch, settings);
     for (const auto& [name, value] : trained.parameters()) fresh.set_parameter(name, value);
-    EXPECT_NE(after.at("logits").bytes, before.at("logits").bytes);
-    EXPECT_EQ(after.at("logits").bytes, fresh.predict(fed(0, false)).at("logits").bytes);
+    EXPECT_NE(after.at("logits"), before.at("logits"));
+    EXPECT_EQ(after.at("logits"), fresh.predict(fed(0, false)).at("logits"));
   }
 }
 

@@ -23,7 +23,7 @@ fs::path oracle_folder() {
   return root / "corpus/ort-training-oracle";
 }
 
-Array read_floats(const std::string& file, std::vector<std::int64_t> shape) {
+Tensor read_floats(const std::string& file, std::vector<std::int64_t> shape) {
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) count *= extent;
   std::vector<float> values(static_cast<std::size_t>(count));
@@ -32,7 +32,7 @@ Array read_floats(const std::string& file, std::vector<std::int64_t> shape) {
   stream.read(reinterpret_cast<char*>(values.data()), bytes);
   EXPECT_EQ(stream.gcount(), bytes) << file;
   EXPECT_EQ(stream.peek(), std::char_traits<char>::eof()) << file;
-  return Array::of(std::move(shape), values);
+  return Tensor::copy_of(std::move(shape), values);
 }
 
 /// The recorded network (784-500-10) with its initial weights.
@@ -44,17 +44,17 @@ Session open_oracle(const std::string& epsilon_form) {
       {"model.bind={input-0_dim1 = 784}", "loss.terms=[" + term + "]", "optimizer.kind=adamw",
        "optimizer.lr=1e-3", "optimizer.betas=[0.9, 0.999]", "optimizer.eps=1e-6",
        "optimizer.weight_decay=0.0", "optimizer.epsilon_form=\"" + epsilon_form + "\""});
-  const std::map<std::string, Array> parameters = session.parameters();
+  const Tensors parameters = session.parameters();
   EXPECT_EQ(parameters.size(), 4u);
   for (const auto& [name, zeros] : parameters) {
-    session.set_parameter(name, read_floats("init_" + name + ".f32le.bin", zeros.shape));
+    session.set_parameter(name, read_floats("init_" + name + ".f32le.bin", zeros.shape()));
   }
   return session;
 }
 
-std::map<std::string, Array> feeds() {
+Tensors feeds() {
   return {{"input-0", read_floats("input-0.f32le.bin", {2, 784})},
-          {"labels", Array::of({2}, std::vector<std::int64_t>{1, 1})}};
+          {"labels", Tensor::copy_of({2}, std::vector<std::int64_t>{1, 1})}};
 }
 
 class OracleTest : public ::testing::Test {

@@ -25,15 +25,13 @@ inline Json read_fixture(const std::string& network, const std::string& folder =
 }
 
 /// `count` rows from row `begin` on.
-inline api::Array array_of(const HostTensor& tensor, std::int64_t begin, std::int64_t count) {
-  api::Array array;
-  array.dtype = std::string(name_of(tensor.dtype()));
-  array.shape = tensor.shape();
-  array.shape[0] = count;
+inline api::Tensor array_of(const HostTensor& tensor, std::int64_t begin, std::int64_t count) {
+  Shape shape = tensor.shape();
+  shape[0] = count;
   const std::size_t row = tensor.bytes() / static_cast<std::size_t>(tensor.shape()[0]);
   const auto* from = static_cast<const std::byte*>(tensor.data()) + begin * row;
-  array.bytes.assign(from, from + count * row);
-  return array;
+  const std::span<const std::byte> bytes(from, static_cast<std::size_t>(count) * row);
+  return api::Tensor::copy_of_bytes(tensor.dtype(), std::move(shape), bytes);
 }
 
 /// All 20 batches in the type of the model's inputs.

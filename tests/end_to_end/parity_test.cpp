@@ -54,7 +54,7 @@ TEST_P(ParityTest, LossesAreThoseOfPyTorch) {
   api::Session session(parity_folder() + fixture["files"][c.graph][c.exporter].get<std::string>(),
                        batch, settings_of(optimizer, fixture, c.graph == "loss"));
   for (int step = 0; step < fixture["steps"].get<int>(); ++step) {
-    std::map<std::string, api::Array> fed;
+    api::Tensors fed;
     for (const auto& [name, tensor] : feeds) fed[name] = array_of(tensor, step * batch, batch);
     const double loss = session.step(fed);
     const double expected = optimizer["losses"][step];
@@ -83,7 +83,7 @@ TEST_P(FinalParametersTest, AreThoseOfPyTorch) {
   const std::string model = parity_folder() + files[exporter].get<std::string>();
   api::Session session(model, batch, settings_of(*optimizer, fixture, false));
   for (int step = 0; step < fixture["steps"].get<int>(); ++step) {
-    std::map<std::string, api::Array> fed;
+    api::Tensors fed;
     for (const auto& [name, tensor] : feeds) fed[name] = array_of(tensor, step * batch, batch);
     session.step(fed);
   }

@@ -77,7 +77,7 @@ TEST_P(PoliciesTest, SessionsTakeThePolicy) {
   settings.push_back("policy=" + Json(path).dump());
   api::Session session(c.model, c.batch, settings);
   for (int step = 0; step < 3; ++step) {
-    std::map<std::string, api::Array> fed;
+    api::Tensors fed;
     for (const auto& [name, tensor] : c.feeds)
       fed[name] = array_of(tensor, step * c.batch, c.batch);
     EXPECT_EQ(session.step(fed), training.step(c.batch_of(step))) << "step " << step + 1;

@@ -49,7 +49,7 @@ bool is_of_a_sample(const Error& error) {
 }
 
 /// Reads the values of the readable samples, one after the other; returns how many there are.
-std::int64_t read_samples(const DataSource& source, int field,
+std::int64_t read_samples(const tandem::DataSource& source, int field,
                           const std::vector<std::int64_t>& samples, HostTensor& values,
                           BrokenSamples& broken) {
   try {
@@ -74,14 +74,14 @@ std::int64_t read_samples(const DataSource& source, int field,
   return read;
 }
 
-CheckedSplit check_source(const std::string& name, const DataSource& source, BrokenSamples broken,
-                          std::vector<Diagnostic>& problems) {
+CheckedSplit check_source(const std::string& name, const tandem::DataSource& source,
+                          BrokenSamples broken, std::vector<Diagnostic>& problems) {
   constexpr std::int64_t most_samples = 256, most_values = std::int64_t{1} << 18;
   CheckedSplit split;
   split.name = name;
   std::vector<Diagnostic> found;
   for (std::size_t f = 0; f < source.fields().size(); ++f) {
-    const DataField& field = source.fields()[f];
+    const tandem::DataField& field = source.fields()[f];
     const int index = static_cast<int>(f);
     CheckedColumn column;
     column.name = field.name;
@@ -140,7 +140,7 @@ CheckedData check_arrays(const RunConfig& run, const OpenOptions& options) {
         check_source("eval", *sets.eval, BrokenSamples(std::move(left_out[1])), to.problems));
   }
   const auto sources = [&](const OpenOptions&) {
-    std::vector<std::shared_ptr<const DataSource>> splits{sets.train};
+    std::vector<std::shared_ptr<const tandem::DataSource>> splits{sets.train};
     // A held-out part lies in the same files, which are checked as a whole.
     if (sets.eval && run.data->eval_fraction == 0) splits.push_back(sets.eval);
     return splits;

@@ -169,7 +169,7 @@ void check_unknown_words(const TablePlan& plan, const std::vector<Vocabulary>& v
 using TextOfId = std::function<std::string(std::int64_t id)>;
 
 /// A split that is only known by its statistics: it has the ranges of its fields, but no samples.
-class TableRanges final : public DataSource {
+class TableRanges final : public tandem::DataSource {
  public:
   /// `path`: path of its file; "" where there are several. `vocabularies`: by their numbers; empty:
   /// it is unknown which ids occur. They must outlive this object.
@@ -201,7 +201,7 @@ class TableRanges final : public DataSource {
     }
   }
 
-  const std::vector<DataField>& fields() const override { return fields_; }
+  const std::vector<tandem::DataField>& fields() const override { return fields_; }
   std::int64_t samples() const override { return 0; }
   void fill(int, std::span<const std::int64_t>, const Augmentation*, void*) const override {
     assert(false && "statistics hold no rows");
@@ -274,7 +274,7 @@ class TableRanges final : public DataSource {
   }
 
   std::string path_;
-  std::vector<DataField> fields_;
+  std::vector<tandem::DataField> fields_;
   std::vector<std::vector<CheckedColumn>> columns_;  // by field
   std::vector<std::vector<TextOfId>> texts_;         // by field and column; empty: no vocabulary
 };
@@ -320,7 +320,7 @@ CheckedData check_table(const RunConfig& run, const OpenOptions& options) {
   };
   const std::vector<Vocabulary> no_vocabularies;
   const auto sources = [&](const OpenOptions& as_model) {
-    std::vector<std::shared_ptr<const DataSource>> splits{std::make_shared<TableRanges>(
+    std::vector<std::shared_ptr<const tandem::DataSource>> splits{std::make_shared<TableRanges>(
         to.splits[0], plan, only_path(config.train), vocabularies, as_model)};
     if (to.splits.size() > 1) {
       splits.push_back(std::make_shared<TableRanges>(to.splits[1], plan, only_path(config.eval),

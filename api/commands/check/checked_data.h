@@ -53,7 +53,7 @@ CheckedData check_arrays(const RunConfig& config, const OpenOptions& options);
 
 /// Opens the splits' fields, with integers as the options say.
 using CheckedSources =
-    std::function<std::vector<std::shared_ptr<const DataSource>>(const OpenOptions&)>;
+    std::function<std::vector<std::shared_ptr<const tandem::DataSource>>(const OpenOptions&)>;
 /// Adds labels that are no classes of the model and ids that are no rows of its tables; or a note
 /// where the model cannot be read. `rows`: numbers of rows by vocabulary; empty: there are no
 /// vocabularies.

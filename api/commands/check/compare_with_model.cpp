@@ -49,7 +49,7 @@ void compare_with_model(const RunConfig& config, const VocabularyRows& rows,
   }
   HiddenKeys hidden(graph, engine.evaluate);
   AbsentIds absent(config, graph);
-  for (const std::shared_ptr<const DataSource>& source : sources(as_model)) {
+  for (const std::shared_ptr<const tandem::DataSource>& source : sources(as_model)) {
     try {
       check_integer_fields(config, graph, *zero_out_of_range(config, graph, source),
                            engine.evaluate);

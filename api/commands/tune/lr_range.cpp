@@ -74,8 +74,8 @@ void sweep_rates(RunConfig& config, const LrRangeOptions& options) {
   }
   optimizer.base.lr = options.from;
   optimizer.schedule = {};
-  ExponentialSchedule rising;
-  rising.period = Duration{1, Duration::Unit::steps};
+  tandem::ExponentialSchedule rising;
+  rising.period = tandem::Duration{1, tandem::Duration::Unit::steps};
   rising.gamma = std::pow(options.to / options.from, 1.0 / static_cast<double>(options.steps - 1));
   optimizer.schedule.kind = rising;
   config.steps = options.steps;

@@ -68,8 +68,8 @@ class RowsOfKinds {
     std::vector<KeyInfo> rows;
     for (const auto& [row, helps, fallbacks, of_kinds] : rows_) {
       std::vector<std::string> texts;
-      for (const auto& [text, kinds] : helps)
-        texts.push_back(text + whose(kinds, helps.size() == 1));
+      for (const auto& [text, having] : helps)
+        texts.push_back(text + whose(having, helps.size() == 1));
       KeyInfo& all = rows.emplace_back(row);
       if (!row.path.ends_with("[]")) all.help = keep(joined(texts, "; "));
       all.fallback = keep(fallback_of(fallbacks));

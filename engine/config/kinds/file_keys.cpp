@@ -45,9 +45,13 @@ void read_files(const Found& found, const FilesForm& form, const std::string& ro
                 std::vector<ArrayFiles>& to) {
   const bool is_table = found.value.kind == FileKind::table;
   if (is_table ? !form.is_table : !form.is_list) {
-    found.report(std::string(form.refusal), is_table ? "a list" : "a table", "",
-                 std::string(form.fix));
-    if (!is_table) return;
+    const bool is_any_taken = form.is_table || form.is_list;
+    found.report(std::string(form.refusal),
+                 !is_any_taken ? ""
+                 : is_table    ? "a list"
+                               : "a table",
+                 "", std::string(form.fix));
+    if (!is_table || !is_any_taken) return;
   } else if (!is_table) {
     to.push_back({"", paths_of(found, root, found.value), found.value.where});
   } else {

@@ -32,7 +32,7 @@ KeyForm shuffle_form(ShuffleConfig& member) {
 /// The files of all sources are those of the training data, in their order.
 void gather_files(const TableReader& table, DataConfig& c) {
   if (c.sources.empty()) {
-    if (!table.find("files")) {
+    if (!table.find("files") && !c.is_of_program()) {
       table.report(table.where(), "files", "this key is missing", "", "",
                    "write files = [ … ], or sources = [ { files = [ … ] }, … ]");
     }

@@ -21,6 +21,12 @@ void lay_over(ConfigValue& tree, const StartRecord& started, std::vector<Diagnos
 RunConfig read_resumed_config(const std::string& path, const StartRecord& started,
                               const MovedPaths& moved, const std::vector<std::string>& overrides);
 
+/// Like read_resumed_config, from the text of a configuration; `path` names it and anchors its
+/// relative paths.
+RunConfig parse_resumed_config(std::string_view text, const std::string& path,
+                               const StartRecord& started, const MovedPaths& moved,
+                               const std::vector<std::string>& overrides);
+
 /// The configuration that the record itself gives: its train.toml with its command lines. Nothing
 /// for a guessed run, for one that uses its resolved configuration, and where this version refuses
 /// it.
@@ -35,5 +41,7 @@ struct NamedRun {
   std::string run_dir;  // absolute, or ""
 };
 NamedRun named_run(const std::string& path, const std::vector<std::string>& overrides);
+NamedRun named_run(std::string_view text, const std::string& path,
+                   const std::vector<std::string>& overrides);
 
 }  // namespace tandem

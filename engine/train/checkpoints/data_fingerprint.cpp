@@ -90,6 +90,10 @@ DataFingerprint fingerprint_of(const DataConfig& config, const DataSets& data) {
   DataFingerprint result;
   result.train = fingerprint_of(config.train, data.train->samples());
   result.eval = fingerprint_of(config.eval, data.eval ? data.eval->samples() : 0);
+  if (config.is_of_program()) {
+    result.train.insert(result.train.begin(), {"identity", "", {data.train_identity}});
+    if (data.eval) result.eval.insert(result.eval.begin(), {"identity", "", {data.eval_identity}});
+  }
   for (const DataField& field : data.train->fields())
     result.fields[field.name] = to_string(field.sample);
   return result;

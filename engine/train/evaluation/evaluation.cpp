@@ -104,6 +104,7 @@ struct Evaluation::Impl {
   const RunParts* staged = nullptr;  // the parts, for a model in stages
   std::shared_ptr<Arenas> arenas;
   StagedPrograms staged_programs;
+  FieldWords words;
 
   HostTensor fed(const BoundProgram& bound, const std::string& field, std::uint64_t ticket) const {
     const Graph& graph = bound.program->lowered().graph;
@@ -161,9 +162,11 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
                      {},
                      nullptr,
                      {},
+                     {},
                      {}}) {
   Impl& my = *impl_;
-  my.metrics = evaluated_metrics(config, *my.all_samples, parts.words);
+  my.words = parts.words;
+  my.metrics = evaluated_metrics(config, *my.all_samples, my.words);
   const std::int64_t all = my.all_samples->samples();
   const RankPlace place = place_of(parts);
   my.source = make_part_source(my.all_samples, share_of(all, place));
@@ -229,6 +232,12 @@ std::vector<const BoundProgram*> Evaluation::programs() const {
   return all;
 }
 const std::vector<MetricTable>& Evaluation::tables() const { return impl_->tables; }
+void Evaluation::note_other_samples() {
+  Impl& my = *impl_;
+  my.metrics = evaluated_metrics(my.config, *my.all_samples, my.words);
+  my.denominators.clear();
+  for (const auto& [size, bound] : my.programs) my.sum_denominators(bound);
+}
 
 void Evaluation::Impl::sum_denominators(const BoundProgram& bound) {
   for (const auto& [input, name] : bound.denominators) {

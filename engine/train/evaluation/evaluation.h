@@ -33,6 +33,8 @@ class Evaluation {
   /// values. Where ranks share rows of tables all of them run as many micro-batches, and an end
   /// comes once all have.
   std::optional<Values> run(FunctionRef<bool(std::int64_t samples)> stops = {});
+  /// The source has other samples than before, as many: reads what does not come from programs.
+  void note_other_samples();
   /// The metrics of the last run that are more than one number.
   const std::vector<MetricTable>& tables() const;
   /// The programs that it keeps; none for a model in stages.

@@ -24,6 +24,10 @@ void RunLog::note(const std::string& text) {
     notes_.push_back(text);
 }
 
+void RunLog::tell_saved(const std::string& path) const {
+  if (run_.rank() == 0) observer_.saved(path, run_.position.step);
+}
+
 void RunLog::log_error(const Error& error) {
   if (!run_.directory || run_.rank() > 0) return;
   try {

@@ -32,6 +32,8 @@ class TrainingObserver {
   virtual void chose_run_dir(const std::string& /*path*/) {}
   /// The run has begun or resumed in its directory: for files to be kept there.
   virtual void started(const std::string& /*run_dir*/) {}
+  /// A checkpoint of this step is complete, at this path.
+  virtual void saved(const std::string& /*path*/, std::uint64_t /*step*/) {}
   /// Asked after each step and in evaluations, on every rank.
   virtual bool is_asked_to_stop() { return false; }
   /// Watches steps; its reports go into the log. Null: nothing does.

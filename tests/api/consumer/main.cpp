@@ -23,8 +23,8 @@ int main(int argc, char** argv) {
     }
     double first = 0, last = 0;
     for (int step = 1; step <= 40; ++step) {
-      last = session.step({{"image", api::Array::of({batch, 1, 8, 8}, images)},
-                           {"labels", api::Array::of({batch}, labels)}});
+      last = session.step({{"image", api::Tensor::copy_of({batch, 1, 8, 8}, images)},
+                           {"labels", api::Tensor::copy_of({batch}, labels)}});
       if (step == 1) first = last;
     }
     session.save(argv[2]);

@@ -103,7 +103,7 @@ std::vector<double> session_losses(const Network& network, const std::vector<std
   api::Session session(network.model, network.batch, keys);
   std::vector<double> losses;
   for (int step = 0; step < steps; ++step) {
-    std::map<std::string, api::Array> fed;
+    api::Tensors fed;
     for (const auto& [name, tensor] : network.feeds)
       fed[name] = testing::array_of(tensor, step * network.batch, network.batch);
     losses.push_back(session.step(fed));

@@ -36,7 +36,7 @@ using Tensors = std::map<std::string, std::vector<float>>;
 Tensors parameters_of(const api::Session& session) {
   Tensors all;
   for (const auto& [name, array] : session.parameters()) {
-    if (array.dtype == "float32") all[name] = array.floats();
+    if (array.dtype() == DType::float32) all[name] = array.floats();
   }
   return all;
 }
@@ -47,7 +47,7 @@ Tensors first_update(const Network& network, const std::string& policy) {
   if (!policy.empty()) keys.push_back("policy=" + testing::Json(policy).dump());
   api::Session session(network.model, network.batch, keys);
   Tensors before = parameters_of(session);
-  std::map<std::string, api::Array> fed;
+  api::Tensors fed;
   for (const auto& [name, tensor] : network.feeds)
     fed[name] = testing::array_of(tensor, 0, network.batch);
   session.step(fed);

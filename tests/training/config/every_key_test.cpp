@@ -91,7 +91,9 @@ std::vector<Settings> surroundings() {
     const std::string group = kind.group == nullptr ? "" : "group='x', ";
     all.push_back({"eval.metrics=[{" + group + "kind='" + std::string(kind.name) + "'}]"});
   }
+  all.push_back({"data={kind='program', train={}, eval={fraction=0.5}}"});
   for (const std::string& kind : words_of(key_at("data.kind").allowed)) {
+    if (kind == "program") continue;  // has neither files nor fields
     const std::string files = kind == "idx" ? "{x='a.gz'}" : "'a'";
     const std::map<std::string, std::string> arrays{{"cifar", "images"},
                                                     {"images", "images"},

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "engine/config/keys/config_check.h"
+#include "engine/config/keys/config_header.h"
 #include "engine/config/keys/config_keys.h"
 #include "engine/data/functions/field_function.h"
 #include "engine/formats/files.h"
@@ -377,6 +378,16 @@ TEST(ConfigKeys, TheSchemaSuggestsAndStillAllowsOtherTexts) {
   EXPECT_EQ(frozen["properties"]["at"]["anyOf"].dump(),
             R"([{"enum":["fc1:weight","**"],"type":"string"},{"type":"string"}])");
   EXPECT_FALSE(frozen["properties"]["until"].contains("anyOf"));
+}
+
+// TANDEM_CONFIG_HEADER=include/tandem/train_config.h and TANDEM_CONFIG_MEMBERS=... write them
+// instead.
+TEST(ConfigKeys, TheStructsOfTheLibraryAreCurrent) {
+  if (const char* header = std::getenv("TANDEM_CONFIG_HEADER")) write_file(header, config_header());
+  if (const char* members = std::getenv("TANDEM_CONFIG_MEMBERS"))
+    write_file(members, config_members());
+  EXPECT_EQ(read_file(source_folder() + "/include/tandem/train_config.h"), config_header());
+  EXPECT_EQ(read_file(source_folder() + "/api/train/train_config_members.inl"), config_members());
 }
 
 TEST(ConfigKeys, TextsComeFromTheTable) {
