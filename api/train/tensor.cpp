@@ -9,7 +9,8 @@
 #include "api/train/host_tensors.h"
 #include "tandem/error.h"
 
-namespace tandem::api::inline v1 {
+namespace tandem::api {
+inline namespace v1 {
 
 struct Tensor::Impl {
   DType dtype = DType::float32;
@@ -18,7 +19,8 @@ struct Tensor::Impl {
   std::shared_ptr<const void> owner;  // null: the caller's memory
 };
 
-}  // namespace tandem::api::inline v1
+}  // namespace v1
+}  // namespace tandem::api
 
 namespace tandem::api {
 namespace {

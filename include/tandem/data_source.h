@@ -9,7 +9,8 @@
 
 #include "tandem/dtype.h"
 
-namespace tandem::api::inline v1 {
+namespace tandem::api {
+inline namespace v1 {
 
 /// What every sample has under one name: an input of the model, or labels that the loss compares
 /// with.
@@ -42,4 +43,5 @@ class DataSource {
   virtual std::string identity() const = 0;
 };
 
-}  // namespace tandem::api::inline v1
+}  // namespace v1
+}  // namespace tandem::api

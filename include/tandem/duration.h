@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-namespace tandem::api::inline v1 {
+namespace tandem::api {
+inline namespace v1 {
 
 /// A length in optimizer steps, in epochs of the training data or in seconds of wall-clock time.
 struct Duration {
@@ -18,4 +19,5 @@ struct Duration {
   bool operator==(const Duration&) const = default;
 };
 
-}  // namespace tandem::api::inline v1
+}  // namespace v1
+}  // namespace tandem::api

@@ -10,7 +10,8 @@
 #include "tandem/error.h"
 #include "tandem/tensor.h"
 
-namespace tandem::api::inline v1 {
+namespace tandem::api {
+inline namespace v1 {
 struct SessionConfig;  // tandem/session_config.h
 }
 

@@ -8,7 +8,8 @@
 #include "tandem/stop.h"
 #include "tandem/train_config.h"
 
-namespace tandem::api::inline v1 {
+namespace tandem::api {
+inline namespace v1 {
 
 /// The part of a TrainConfig that a Session honours. Durations are in steps.
 struct SessionConfig {
@@ -28,4 +29,5 @@ struct SessionConfig {
   StopToken stop;
 };
 
-}  // namespace tandem::api::inline v1
+}  // namespace v1
+}  // namespace tandem::api

@@ -24,7 +24,6 @@ namespace tandem::api {
 /// Version of the library, "0.1.0".
 std::string version();
 
-
 // ---------------------------------------------------------------- tools
 
 /// How tensors are renamed in .safetensors and .npz: the prefix `strip` is removed where a name has

@@ -15,7 +15,8 @@
 
 struct DLManagedTensor;  // <dlpack/dlpack.h>
 
-namespace tandem::api::inline v1 {
+namespace tandem::api {
+inline namespace v1 {
 
 /// C++ types whose values are elements of a tensor.
 template <class T>
@@ -100,4 +101,5 @@ class Tensor {
 /// By name of an input, output, data field or parameter.
 using Tensors = std::map<std::string, Tensor>;
 
-}  // namespace tandem::api::inline v1
+}  // namespace v1
+}  // namespace tandem::api

@@ -11,7 +11,8 @@
 
 #include "tandem/duration.h"
 
-namespace tandem::api::inline v1 {
+namespace tandem::api {
+inline namespace v1 {
 
 // Members have the names of the keys; docs/train_toml.md says what each means, with its default and
 // its range. A member that is not set, and a list without items, leaves the key out. `kind` is a
@@ -397,4 +398,5 @@ struct TrainConfig {
 };
 // clang-format on
 
-}  // namespace tandem::api::inline v1
+}  // namespace v1
+}  // namespace tandem::api

@@ -12,12 +12,12 @@
 #include "tandem/error.h"
 #include "tandem/stop.h"
 
-namespace tandem::api::inline v1 {
+namespace tandem::api {
+inline namespace v1 {
 class DataSource;    // tandem/data_source.h
 struct TrainConfig;  // tandem/train_config.h
-}  // namespace tandem::api::inline v1
+}  // namespace v1
 
-namespace tandem::api {
 
 /// What a logged step or an evaluation reports.
 struct Progress {

@@ -48,7 +48,8 @@ constexpr std::string_view header_head =
 )"
     "\n#include \"tandem/duration.h\"\n"
     R"(
-namespace tandem::api::inline v1 {
+namespace tandem::api {
+inline namespace v1 {
 
 // Members have the names of the keys; docs/train_toml.md says what each means, with its default and
 // its range. A member that is not set, and a list without items, leaves the key out. `kind` is a
@@ -65,7 +66,8 @@ using Files =
 constexpr std::string_view header_end =
     R"(// clang-format on
 
-}  // namespace tandem::api::inline v1
+}  // namespace v1
+}  // namespace tandem::api
 )";
 
 constexpr std::string_view members_head =
@@ -88,7 +90,7 @@ std::string camel(std::string_view word) {
 }
 
 /// "load" of "parameters.load[]", "field" of "data.fields.*".
-std::vector<std::string> steps_of(std::string_view path) {
+std::vector<std::string> words_of_path(std::string_view path) {
   std::vector<std::string> steps;
   for (std::size_t end = 0;; path.remove_prefix(end + 1)) {
     end = path.find('.');
@@ -106,7 +108,7 @@ std::vector<std::string> steps_of(std::string_view path) {
 
 std::string name_of_path(std::string_view path) {
   std::string name;
-  for (const std::string& step : steps_of(path)) name += camel(step);
+  for (const std::string& step : words_of_path(path)) name += camel(step);
   return name;
 }
 
