@@ -13,9 +13,7 @@
 namespace tandem::api {
 inline namespace v1 {
 struct SessionConfig;  // tandem/session_config.h
-}
-
-namespace tandem::api {
+}  // namespace v1
 
 /// A model in training, fed by the caller: `step` runs forward, backward and update. The rules for
 /// threads and for moved-from objects are those of a Trainer.
