@@ -75,9 +75,8 @@ std::map<std::string, double> Session::evaluate(const Tensors& feeds) {
     fed.samples->replace(source);
     fed.evaluation->note_other_samples();
   }
-  std::map<std::string, double> values;
-  for (const auto& [name, value] : fed.evaluation->run().value()) values[name] = value;
-  return values;
+  const auto values = fed.evaluation->run();
+  return {values->begin(), values->end()};
 }
 
 }  // namespace tandem::api
