@@ -3,9 +3,9 @@
 
 python3 bench/busy.py [WORKLOAD …] [--loops 2] [--rounds 5] [--seconds 2] [--limit 2.2]
 
-Every round measures both sides on the machine as it is, then both while --loops processes compute without end. The factor of a
-side is the median over rounds of its busy time divided by its quiet time. On a machine that is quiet but for them, with as many loops as
-cores, half of the cores is left: a factor of 2 is the best there can be. Ends with 1 where Tandem's factor is above --limit.
+Every round measures both sides on the machine as it is, then both while --loops other processes compute all the time. The factor of a side
+is the median over rounds of its busy time divided by its quiet time. If nothing else runs, and there are as many loops as cores, half of
+the time of the cores is left: the best possible factor is 2. The exit code is 1 if Tandem's factor is above --limit.
 """
 
 import argparse
@@ -20,7 +20,7 @@ LOOP = "while True: pass"
 
 
 class Loops:
-    """Processes that compute without end, while the block runs."""
+    """Runs processes that compute all the time, for the duration of the block."""
 
     def __init__(self, count):
         self.count = count
@@ -70,9 +70,9 @@ def main():
     parser.add_argument("workloads", nargs="*", default=["lstm_b32", "mlp_b32", "gpt_b16", "resnet18_b32"])
     parser.add_argument("--loops", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2.0, help="steps of one process")
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long one process measures steps")
     parser.add_argument("--limit", type=float, default=2.2)
-    parser.add_argument("--threads", type=int, default=2, help="of both sides")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each side")
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build" / "tandem")
     parser.add_argument("--python", type=pathlib.Path, help="an interpreter that has bench/peers/requirements.txt")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""How long a step of `tandem train` takes: on one process, or on ranks that `tandem launch` starts."""
+"""Measures a step of `tandem train`, in one process or on ranks that `tandem launch` starts."""
 
 import json
 import pathlib
@@ -19,7 +19,7 @@ def add_options(parser):
 
 
 def step_times(options, config, keys, env, steps, every):
-    """ms of a step between neighbouring lines of the log, but for the first line, which has the start in it, and the last one."""
+    """ms of a step between neighbouring lines of the log, except for the first line, which includes the start, and the last one."""
     with tempfile.TemporaryDirectory() as folder:
         launch = ["launch", "-n", options.ranks, "--"] if options.ranks > 1 else []
         command = [options.binary, *launch, "train", config, f"steps={steps}", f"log.every={every} steps", f"threads={options.threads}",
@@ -33,7 +33,7 @@ def step_times(options, config, keys, env, steps, every):
 
 
 def step_ms(options, config, env, keys=()):
-    """The median of a run that is as long as `options.seconds` ask; `options` has binary, ranks, threads and seconds."""
+    """The median of a run of about `options.seconds`; `options` has binary, ranks, threads and seconds."""
     first = statistics.median(step_times(options, config, keys, env, 25, 5))
     every = max(2, int(1e3 * options.seconds / first / 10))
     return statistics.median(step_times(options, config, keys, env, 12 * every, every)[1:])

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Whether the cost model puts the ways to divide a network in the order that a clock puts them in: five networks on two ranks of this machine.
+"""Checks whether the cost model orders the ways to divide a network as measured times do, for five networks on two ranks of this machine.
 
 python3 bench/predicted_order.py [--only NETWORK …] [--ranks 2] [--threads 1] [--rounds 3] [--seconds 4] [--network MEASURED]
                                  [--apart 0.05] [--binary build/tandem] [--python PYTHON]
 
-Each way is a policy: it is planned (`policy plan --ranks`, with times of kernels that `policy auto --measure` takes here and the network that `doctor
---ranks` measures) and trained (`launch -n`), ways alternating round by round; of a way the median counts. Two ways are in order where the plan and the clock agree on which is
-faster; pairs that either has closer together than --apart are not judged. Exit code 1 where a pair is out of order.
+Each way is a policy. `policy plan --ranks` predicts its time, from times of kernels that `policy auto --measure` takes here and the network that
+`doctor --ranks` measures. `launch -n` trains it, one way after the other in each round; the median over rounds counts. Two ways are in order
+if prediction and measurement agree on which one is faster. Pairs that differ by less than --apart in one of the two are not judged. The exit
+code is 1 if a pair is out of order.
 """
 
 import argparse
@@ -63,7 +64,7 @@ def measured_network(options, env):
 
 
 def measured_profile(options, network, folder, env):
-    """The file of how long the kernels of its training take here."""
+    """The file with measured times of the kernels of its training."""
     profile = folder / f"{network}.json"
     command = [options.binary, "policy", "auto", folder / "auto.toml", "--config", config_of(network), "--ranks", options.ranks,
                "--network", options.network, "--measure", "--save-profile", profile, f"threads={options.threads}"]  # fmt: skip
@@ -79,7 +80,7 @@ def predicted_ms(options, network, policy, profile, env):
 
 
 def judged(options, predicted, measured):
-    """Pairs of ways, and whether both sides agree on them; None where they are too close."""
+    """Pairs of ways, and whether prediction and measurement agree; None if they are too close."""
     for a, b in itertools.combinations(predicted, 2):
         by_plan, by_clock = predicted[a] / predicted[b] - 1, measured[a] / measured[b] - 1
         close = abs(by_plan) < options.apart or abs(by_clock) < options.apart
@@ -90,7 +91,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=list(WAYS), default=list(WAYS))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--network", help="what lies between the ranks (default: what doctor --ranks measures)")
+    parser.add_argument("--network", help="the network between the ranks (default: what doctor --ranks measures)")
     parser.add_argument("--apart", type=float, default=0.05)
     launched.add_options(parser)
     options = parser.parse_args()

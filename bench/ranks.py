@@ -3,8 +3,8 @@
 
 python3 bench/ranks.py [--only ROW …] [--ranks 2] [--threads 1] [--pairs 5] [--seconds 4] [--binary build/tandem] [--python PYTHON]
 
-Prints a line a pair, and a table: ms of a step on both sides (medians over processes; of the peer's fastest variant), and peer ÷ Tandem.
-Ranks of one thread each, as many as cores: more say how a machine shares its cores, not how ranks share their work.
+Prints a line for each pair, and a table: ms of a step on both sides (medians over processes, for the peer's fastest variant), and peer ÷ Tandem.
+Use ranks of one thread each, at most as many as cores: with more, the times show how the machine schedules its cores.
 """
 
 import argparse

@@ -90,7 +90,7 @@ def summary(workload, row):
 
 
 def missing(results, pairs):
-    """[(title, reason)] of what is not measured, or not as often as it should be."""
+    """[(title, reason)] for each row that is not measured, or not often enough."""
     result = []
     for workload, title in TITLES.items():
         done = len(results["rows"].get(workload, {}).get("pairs", []))
@@ -110,7 +110,7 @@ def missing(results, pairs):
 
 
 def failed_variants(results):
-    """[(title, reason)] of variants of the peer that do not run here: the ratio is to the fastest of the others."""
+    """[(title, reason)] for each variant of the peer that does not run here; the ratio compares with the fastest of the others."""
     return [
         (f"{TITLES[workload]}, peer's variant {name}", reason)
         for workload, chosen in results["variants"].items()
@@ -130,7 +130,7 @@ def build_text(build):
 
 
 def conditions(results, rows, pairs):
-    """The lines above the table: machine, versions, protocol, what disturbed."""
+    """The lines above the table: machine, versions, protocol, disturbances."""
     machine = results["machine"]
     builds = {}
     for workload, row in rows.items():
@@ -194,7 +194,7 @@ def table(rows):
 
 
 def also_measured(executor):
-    """Lines about what bench_executor measured."""
+    """The lines about measurements of bench_executor."""
     named = {}
     for b in executor["benchmarks"]:
         named.setdefault(b["run_name"].removesuffix("/real_time").removesuffix("/manual_time"), []).append(b)
@@ -235,13 +235,13 @@ def also_measured(executor):
 def compose(results, pairs):
     rows = {w: results["rows"][w] for w in WORK if results["rows"].get(w, {}).get("pairs")}
     cpu = results["machine"]["cpu"]
-    lines = [f"# Tandem beside PyTorch, {days(rows)}, {cpu}", ""]
+    lines = [f"# Tandem compared with PyTorch, {days(rows)}, {cpu}", ""]
     lines += conditions(results, rows, pairs) + [""] + table(rows)
     lines += ["", "## Also measured", ""]
     if ALSO in results:
         build, use = results[ALSO]["build"], results[ALSO]["cpu"]
         lines += also_measured(results[ALSO])
-        lines += ["", f"`bench_executor` beside {build_text(build)}; other programs used {use['others']:.2f} cores meanwhile."]
+        lines += ["", f"`bench_executor` next to {build_text(build)}; other programs used {use['others']:.2f} cores meanwhile."]
     else:
         lines += [f"Nothing: {results['failed'].get('executor', 'not run')}."]
     gone = missing(results, pairs) + failed_variants(results)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures Tandem against PyTorch, alternating processes, and writes docs/bench/DATE-CPU.md. bench/README.md tells how to read it.
+"""Measures Tandem against PyTorch, alternating processes, and writes docs/bench/DATE-CPU.md. bench/README.md explains the report.
 
 python3 bench/run.py [--only ROW …] [--continue] [--pairs 7] [--seconds 2] [--binary build/tandem] [--results FILE] [--to FILE]
 python3 bench/run.py --report-only      the report again from the saved measurements
 
-Every pair is saved in the results file at once. --only measures the named rows anew and keeps the others; --continue, with or without
---only, measures what is missing. The peer's variants are tried once; --choose-again tries them again.
+Every pair is saved in the results file at once. --only measures the named rows again and keeps the others. --continue, with or without
+--only, measures what is missing. The peer's variants are compared only once; --choose-again compares them again.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def run_json(command, env=None, timeout=900):
 
 
 def peer_python(given):
-    """The interpreter with PyTorch; makes a virtual environment in the cache where none is named."""
+    """The interpreter with PyTorch; makes a virtual environment in the cache if none is named."""
     given = given or os.environ.get("TANDEM_PEER_PYTHON")
     if given:
         return pathlib.Path(given)
@@ -82,7 +82,7 @@ def peer_python(given):
 
 
 def add_deepspeed(folder):
-    """DeepSpeed into that environment, tried once a version; without it its rows say that it is missing."""
+    """Installs DeepSpeed into that environment, tried once for each version. Without it, its rows say that it is missing."""
     wanted = (PEER / "requirements-deepspeed.txt").read_text()
     stamp = folder / "requirements-deepspeed.txt"
     if stamp.exists() and stamp.read_text() == wanted:
@@ -102,7 +102,7 @@ def models_folder(python, rows):
 
 
 def write_networks(python, names):
-    """The folder of exported networks, in which those of these names are written where they are missing."""
+    """The folder of exported networks, to which missing networks of these names are written."""
     folder = pathlib.Path(os.environ.get("TANDEM_MODELS", CACHE / "models"))
     missing = [name for name in names if not (folder / name / "bench.npz").exists()]
     if missing:
@@ -183,7 +183,7 @@ class Bench:
         return {key: doctor[key] for key in ("gemm_gflops", "bandwidth_gb_s") if doctor.get(key)}
 
     def fastest_variant(self, workload):
-        """The variant [name, memory kept] with the least median: one process of each, then two more of all that come near the fastest."""
+        """The variant [name, memory kept] with the least median: one process of each, then two more for each that is near the fastest."""
         known = self.results["variants"].get(workload)
         every = {
             report.variant_name((name, keep))
@@ -303,27 +303,27 @@ def main():
     parser.add_argument("--only", action="append", choices=[*report.WORK, ALSO])
     parser.add_argument("--continue", dest="go_on", action="store_true")
     parser.add_argument("--report-only", action="store_true")
-    parser.add_argument("--choose-again", action="store_true", help="try the peer's variants anew")
+    parser.add_argument("--choose-again", action="store_true", help="compare the peer's variants again")
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument(
-        "--seconds", type=float, default=2.0, help="steps of one process, at least 10 of them"
+        "--seconds", type=float, default=2.0, help="how long one process measures steps, at least 10 of them"
     )
-    parser.add_argument("--threads", type=int, default=0, help="all; 1 with --clock processor")
+    parser.add_argument("--threads", type=int, default=0, help="0: all cores, or 1 with --clock processor")
     parser.add_argument(
         "--clock",
         choices=("wall", "processor"),
         default="wall",
-        help="processor: what the process uses of processors, where others use the machine too",
+        help="processor: the processor time of the process, for a machine that others use, too",
     )
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build" / "tandem")
-    parser.add_argument("--executor", type=pathlib.Path, help="bench/bench_executor beside --binary")
+    parser.add_argument("--executor", type=pathlib.Path, help="default: bench/bench_executor next to --binary")
     parser.add_argument(
         "--python", type=pathlib.Path, help="an interpreter that has bench/peers/requirements.txt"
     )
     parser.add_argument(
         "--results", type=pathlib.Path, default=ROOT / "build" / "bench" / "results.json"
     )
-    parser.add_argument("--to", type=pathlib.Path, help="the report; docs/bench/DATE-CPU.md")
+    parser.add_argument("--to", type=pathlib.Path, help="the file of the report (default: docs/bench/DATE-CPU.md)")
     options = parser.parse_args()
     options.binary = options.binary.absolute()
     if options.report_only:

@@ -21,7 +21,7 @@ def cpu_name():
 
 
 def build_of(binary):
-    """What tells two builds apart: the commit and the binary's own hash."""
+    """What identifies a build: the commit and the hash of the binary."""
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=report.ROOT, capture_output=True, text=True
     ).stdout.strip()

@@ -3,9 +3,9 @@
 
 python3 bench/sharded_lookups.py [--ids zipf uniform] [--ranks 2] [--threads 1] [--pairs 5] [--seconds 4] [--binary build/tandem] [--python PYTHON]
 
-Two embedding bags of Wide & Deep's published sizes (184,968 rows of widths 1 and 80, 16,000 x 39 ids a step of all ranks) and a product with a
-vector, so that a step is lookups, exchanges and updates of rows. Tandem updates by FTRL and LazyAdam, PyTorch
-by Adagrad and SparseAdam. Prints a line a pair, and a table: ms of a step (medians over processes; of the peer's fastest variant), and peer ÷ Tandem.
+The network has two embedding bags of Wide & Deep's published sizes (184,968 rows of widths 1 and 80, 16,000 x 39 ids in a step of all ranks) and a
+product with a vector, so a step consists of lookups, exchanges and updates of rows. Tandem updates by FTRL and LazyAdam, PyTorch
+by Adagrad and SparseAdam. Prints a line for each pair, and a table: ms of a step (medians over processes, for the peer's fastest variant), and peer ÷ Tandem.
 """
 
 import argparse

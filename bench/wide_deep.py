@@ -4,14 +4,14 @@
     PYTHON bench/wide_deep.py [--pairs 7] [--seconds 4] [--ids zipf uniform] [--binary build/tandem] [--to FILE]
                               [--mindspore PYTHON]
 
-184,968 rows of widths 1 and 80, 16,000 × 39 ids, MLP 3120-1024-512-256-128-1; the same ids for all. PYTHON has peers/requirements.txt,
-that of --mindspore peers/requirements-mindspore.txt; without it MindSpore's rows are left out. Nothing else should run meanwhile.
+184,968 rows of widths 1 and 80, 16,000 × 39 ids, MLP 3120-1024-512-256-128-1; all have the same ids. PYTHON needs peers/requirements.txt,
+the interpreter of --mindspore peers/requirements-mindspore.txt. Without --mindspore its rows are left out. Nothing else should run meanwhile.
 
-Sparse part: both look-ups, the gradients' sums by row and both updates; of Tandem, the operators that `tandem bench` times for that.
-A ratio is the median over pairs of peer time ÷ Tandem's; PyTorch and MindSpore keep their memory between steps (see run.py).
+The sparse part is both lookups, the sums of gradients by row and both updates; for Tandem, the times that `tandem bench` reports for these
+operators. A ratio is the median over pairs of peer time ÷ Tandem's. PyTorch and MindSpore keep their memory between steps (see run.py).
 
-Each figure is next to the limit that it has to keep. The four host operators are next to those of MindSpore's published log of a
-host and device training of the same network, on another machine.
+Each number is next to its limit. The four host operators are next to those of a published log of MindSpore, which trained the same network on
+host and device of another machine.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def write_data(folder, kind):
 
 
 def host_operator(row):
-    """Which of PUBLISHED_MS a row of `operators` of `tandem bench --json` is; None: none of them."""
+    """The name in PUBLISHED_MS for a row of `operators` of `tandem bench --json`, or None."""
     table = next((t for t in ("wide", "deep") if t in row["path"]), None)
     if table and row["op"] in LOOK_UPS and row["phase"] == "forward":
         return f"look-up, {table}"
@@ -184,7 +184,7 @@ def kept(is_kept):
 
 
 def peer_rows(kind, to):
-    """A line for each figure of a peer: (text, own name, peer's name, the least that the ratio may be)."""
+    """A line for each number of a peer: (text, own name, peer's name, the smallest ratio that is allowed)."""
     best = min(("torch embedding_out", "torch index_select_out"), key=to.median)
     pairs = {
         "sparse part, PyTorch": (best, "tandem sparse"),

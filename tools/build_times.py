@@ -3,11 +3,11 @@
 
     tools/build_times.py [BUILD]            the 40 slowest steps and tests of BUILD (build), with sums per folder
     tools/build_times.py BUILD --top 10     the ten slowest of each
-    tools/build_times.py BUILD --phases 10  also compiles the ten slowest C++ files again, alone, and splits their time
+    tools/build_times.py BUILD --phases 10  also compiles the ten slowest C++ files again, one by one, and splits their time
     tools/build_times.py BUILD --since T    only steps that ended after T (seconds since 1970)
 
-Steps come from BUILD/.ninja_log, wall time each, so that what runs at the same time as a step is in its time; with a compiler cache
-they are short. Tests come from BUILD/test_times/, which tools/run_tests.py writes.
+Steps come from BUILD/.ninja_log. Their times are wall times, so steps that run at the same time slow each other down. A compiler cache
+makes them short. Tests come from BUILD/test_times/, which tools/run_tests.py writes.
 """
 import argparse
 import collections
@@ -85,7 +85,7 @@ def sums(rows, key):
 
 
 def print_phases(build, steps, top):
-    """What GCC itself says, of each file compiled alone: parsing with templates, and the optimiser with the rest."""
+    """The times that GCC reports for each file, compiled separately: parsing with templates, and the optimiser with the rest."""
     listed = subprocess.run(["ninja", "-C", build, "-t", "compdb"], capture_output=True, text=True, check=True)
     commands = {entry["output"]: entry["command"] for entry in json.loads(listed.stdout) if entry.get("output")}
     rows = []
@@ -117,7 +117,7 @@ def main():
 
     steps, tests = read_steps(asked.build, asked.since), read_tests(asked.build)
     if not steps and not tests:
-        print(f"{asked.build}: no step was made and no test was run")
+        print(f"{asked.build}: no build step and no test has run there")
         return 0
     compiles = [step for step in steps if kind_of(step[3]) in ("C++", "CUDA", "headers")]
     links = [step for step in steps if kind_of(step[3]) in ("archive", "link")]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks what the compiler cannot: include borders, file sizes, fixtures, machine paths.
 
-    tools/check_tree.py                 exit 1 and one line per violation; long files are listed as a notice
-    tools/check_tree.py --list-sources  the C++ files that clang-format is responsible for, NUL-separated
+    tools/check_tree.py                 exit 1 and one line for each violation; long files only get a notice
+    tools/check_tree.py --list-sources  the C++ files that clang-format formats, separated by NUL
 """
 import collections
 import os

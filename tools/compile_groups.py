@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Chooses which C++ files the compiler gets at once: prints "TARGET<tab>GROUP<tab>FILE" for each file that is not alone.
+"""Chooses which C++ files are compiled together: prints "TARGET<tab>GROUP<tab>FILE" for each file of a group.
 
     tools/compile_groups.py --most 128 [--edited EDITED.txt] FOLDER
 
-Each file of FOLDER is named for a library or program and lists its C++ files. A group has at most this many KiB of source.
+Each file of FOLDER has the name of a library or program and lists its C++ files. A group has at most --most KiB of source.
 Two files are never in one group where a name of one file's anonymous namespace means something else in the other.
 
-EDITED.txt lists files that somebody works on, which are compiled alone: their edits cost one file each. New ones, with a + in
-front, leave the other groups as they are.
+EDITED.txt lists files that someone is editing. They are compiled separately, so an edit compiles one file. A + in front of a line marks
+a new file, which leaves the other groups unchanged.
 """
 import argparse
 import functools

@@ -2,7 +2,7 @@
 """Writes the Python files that have the keys of train.toml and policy.toml as arguments of functions.
 
     tools/generate_python_options.py PROGRAM            write them, from the tables of keys of that `tandem`
-    tools/generate_python_options.py PROGRAM --check    exit 1 and name those that differ
+    tools/generate_python_options.py PROGRAM --check    exit 1 and print the files that differ
 """
 
 import json

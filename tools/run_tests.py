@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Runs a share of a GoogleTest program's tests in as few processes as possible, and watches each test.
+"""Runs tests of a GoogleTest program in as few processes as possible, each with a time limit.
 
     tools/run_tests.py build/tests/test_api                             all quick tests, one process
-    tools/run_tests.py build/tests/test_api --share 2/9                 every ninth of them, from the second on
-    tools/run_tests.py build/tests/test_api --only REGEX --each         those whose name matches, a process for each
+    tools/run_tests.py build/tests/test_api --share 2/9                 a ninth of them: the tests 2, 11, 20, … (counted from 0)
+    tools/run_tests.py build/tests/test_api --only REGEX --each         only tests whose names match, each in a process of its own
 
-A process start costs 50 to 200 ms, a small test a few. ctest runs the shares of a program side by side. Where a test ends
-its process or takes longer than --timeout, it has failed, and a new process goes on behind it. Prints what failing tests
-print, the reasons of skipped ones, and one line of counts. Tests whose names match a line of tests/apart.txt get a process
-each; so does every test with --each or with TANDEM_TEST_EACH=1 in the environment. TANDEM_TEST_ONLY=REGEX there takes those
-alone whose names match.
+Starting a process takes 50 to 200 ms, a small test only a few. ctest runs the shares of a program in parallel. A test fails if it
+ends its process or takes longer than --timeout; a new process then continues with the next test. The script prints the output of
+failing tests, the reasons of skipped ones, and one line of counts. A test whose name matches a line of tests/apart.txt gets a
+process of its own. With --each, or with TANDEM_TEST_EACH=1 in the environment, every test does. TANDEM_TEST_ONLY=REGEX in the
+environment runs only tests whose names match.
 
-Temporary files of quick tests lie in memory (/dev/shm) where there is room; TMPDIR names another folder.
+Temporary files of quick tests are in memory (/dev/shm) if there is room; TMPDIR names another folder.
 """
 import argparse
 import contextlib
@@ -88,7 +88,7 @@ class Run:
             print(f"skipped: {name}: {reason[1].decode(errors='replace') if reason else ''}", flush=True)
 
     def all_of(self, names):
-        """In one process, and another one behind each test that ends it."""
+        """Runs the tests in one process, and in a new one after each test that ends it."""
         while names:
             done = self.one_process(names)
             names = [name for name in names if name not in done]
@@ -141,7 +141,7 @@ class Run:
         left = [name for name in names if name not in done]
         blamed = current or (left[0] if left else names[-1])
         if not current:
-            how = f"{os.path.basename(self.program)} {how} " + ("before this test" if left else "behind this test, its last")
+            how = f"{os.path.basename(self.program)} {how} " + ("before this test" if left else "after this test, its last")
         ended_well = process.returncode in (0, 1) and not late
         has_failed = any(test["result"] == "failed" for test in self.tests if test["name"] in done)
         if left or not ended_well or (process.returncode == 1) != has_failed:
@@ -159,14 +159,14 @@ def said(returncode):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("program")
-    arguments.add_argument("--share", default="0/1", metavar="I/N", help="the tests I, I + N, I + 2 N … (0/1: all)")
-    arguments.add_argument("--only", type=re.compile, metavar="REGEX", help="tests whose names match")
-    arguments.add_argument("--without", type=re.compile, metavar="REGEX", help="tests whose names do not match")
-    arguments.add_argument("--long", action="store_true", help="the long tests instead of the quick ones, a process each")
+    arguments.add_argument("--share", default="0/1", metavar="I/N", help="only the tests I, I + N, I + 2 N … (0/1: all)")
+    arguments.add_argument("--only", type=re.compile, metavar="REGEX", help="only tests whose names match")
+    arguments.add_argument("--without", type=re.compile, metavar="REGEX", help="only tests whose names do not match")
+    arguments.add_argument("--long", action="store_true", help="the long tests instead of the quick ones, each in its own process")
     arguments.add_argument("--each", action="store_true", help="a process for each test")
-    arguments.add_argument("--timeout", type=float, default=600, metavar="S", help="the most seconds a test may take (600)")
-    arguments.add_argument("--times", metavar="FILE", help="where to keep names, results and seconds, as JSON")
-    arguments.add_argument("--verbose", action="store_true", help="print what passing tests print, too")
+    arguments.add_argument("--timeout", type=float, default=600, metavar="S", help="the number of seconds after which a test fails (600)")
+    arguments.add_argument("--times", metavar="FILE", help="write names, results and seconds of the tests to this file, as JSON")
+    arguments.add_argument("--verbose", action="store_true", help="print the output of passing tests, too")
     asked = arguments.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the program is ended, too
 

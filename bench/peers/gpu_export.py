@@ -1,9 +1,9 @@
-"""Exports the model of one workload of the GPU check, by PyTorch's TorchScript exporter alone: the other needs more packages.
+"""Exports the model of one workload of the GPU check, by PyTorch's TorchScript exporter only, because the other one needs more packages.
 
     python bench/peers/gpu_export.py WORKLOAD [--to DIR] [--again]
 
-Writes DIR/FOLDER/torchscript.onnx (default DIR: build-gpu-pack/models), where `gpu_check times` looks for it; what is there stays, unless
---again. Prints JSON lines as gpu_check does. Needs torch, numpy and onnx; no GPU.
+Writes DIR/FOLDER/torchscript.onnx (default DIR: build-gpu-pack/models), where `gpu_check times` looks for it. A file that exists is kept, unless
+--again is given. Prints JSON lines as gpu_check does. Needs torch, numpy and onnx; no GPU.
 """
 
 import argparse
@@ -24,7 +24,7 @@ def say(**line):
 
 
 def export(folder, path):
-    """Writes the file under another name first: a call that is ended leaves no half of one."""
+    """Writes the file under another name first, so that a call that is ended leaves no incomplete file."""
     module = gpu_torch.load(folder)  # makes models/export.py importable
     import export as exporter
     import torch

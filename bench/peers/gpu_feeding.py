@@ -1,8 +1,8 @@
-"""Batches of bench/peers/gpu_torch.py through a DataLoader: page-locked, and copied to the GPU while the step before computes."""
+"""Feeds bench/peers/gpu_torch.py from a DataLoader: batches are page-locked, and copied to the GPU while the step before computes."""
 
 
 class WholeBatches:
-    """A data set whose items are batches already: the loader only moves them."""
+    """A data set whose items are whole batches, which the loader only moves."""
 
     def __init__(self, batches):
         self.batches = batches
@@ -23,7 +23,7 @@ def loaded(batches, workers, pinned):
 
 
 def fed_by_loader(step, batches, workers, device):
-    """The step over batches of the loader; the next one is copied while this one is computed with, where the device has streams."""
+    """The step over batches of the loader; the next batch is copied while the step computes, if the device has streams."""
     import torch
 
     cuda = device.type == "cuda"

@@ -2,12 +2,12 @@
 
     python bench/peers/gpu_torch.py WORKLOAD [--variant eager|compile|graphs] [--seconds S] [--tf32] [--device cuda|cpu] [--list]
 
-The models, shapes, precisions and optimizers of `gpu_check times`; `tools/gpu_run.sh times` runs both in turn. Batches come from the GPU, where
-two lie ready, and from the loader: page-locked batches of a DataLoader that holds whole ones, copied while the step before computes,
-by the process itself or by two workers, whichever is faster. Tandem's batches always come through its loader. Images are channels-last,
-16-bit types by autocast (float16 with a gradient scaler), float32 without TF32 unless --tf32 asks for it, as `precision.tf32` does of ours.
-Wide & Deep keeps its tables on the host, with sparse gradients and their SGD: PyTorch has neither FTRL nor a lazy Adam for a table of the
-host next to a model on the GPU.
+The models, shapes, precisions and optimizers of `gpu_check times`; `tools/gpu_run.sh times` runs both in turn. Batches come from the GPU, which holds
+two, and from the loader: a DataLoader of whole page-locked batches, which are copied while the step before computes, by the process
+itself or by two workers, whichever is faster. Tandem's batches always come through its loader. Images are channels-last,
+16-bit types by autocast (float16 with a gradient scaler), float32 without TF32 unless --tf32 asks for it, like the key `precision.tf32`.
+Wide & Deep keeps its tables on the host, with sparse gradients and their SGD: PyTorch has neither FTRL nor a lazy Adam for a table on the
+host whose model is on the GPU.
 """
 
 import argparse
@@ -124,7 +124,7 @@ def captured(step, batch, device):
 
 
 def wide_deep_step(device):
-    """Tables and their updates on the host, the MLP on the GPU. Ids stay on the host whatever feeds them."""
+    """Tables and their updates on the host, the MLP on the GPU. Ids stay on the host in both ways of feeding."""
     import torch
     import torch.nn.functional as F
 
@@ -183,18 +183,18 @@ def say(**line):
 
 
 def skipped(name, why):
-    """Says so; the exit code."""
+    """Prints the reason as a JSON line, and returns the exit code."""
     say(check=name, skipped=why)
     say(verdict="skipped", checks=0, failed=0, why=why)
     return 77
 
 
 def impossible(name, variant, device):
-    """Why PyTorch has no such variant; None: it has."""
+    """The reason why PyTorch has no such variant, or None."""
     if WORKLOADS[name][3] == "wide_deep" and variant != "eager":
         return "tables on the host cut the step"
     if variant == "graphs" and device == "cpu":
-        return "graphs are of cards"
+        return "only GPUs have graphs"
     if variant == "graphs" and WORKLOADS[name][2] == "float16":
         return "a step with a gradient scaler waits for the host: it cannot be captured whole"
     return None

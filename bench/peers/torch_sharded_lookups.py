@@ -4,11 +4,11 @@
     python bench/peers/torch_sharded_lookups.py --model FILE        writes the network as ONNX
 
 The network: two embedding bags of widths 1 and 80 over 39 ids a sample, and a Linear of the wider one's sums; binary cross-entropy. Row i of both
-tables is with rank i mod n. Wide table: sparse Adagrad; deep one: SparseAdam; the Linear's gradient is averaged. Variants:
-"bags":   ids go to their owners, which add up what they have of each bag; the sums come back (as torchrec's row-wise sharding);
+tables belongs to rank i mod n. Wide table: sparse Adagrad; deep one: SparseAdam; the Linear's gradient is averaged. Variants:
+"bags":   ids go to their owners, which add up their rows of each bag; the sums come back (as in torchrec's row-wise sharding);
 "unique": each rank asks for each row once, and adds up bags and gradients itself;
-"torchrec", where that is installed: its EmbeddingBagCollection by rows, with fused row-wise Adagrad for both tables, which has one number a row in
-place of Adam's 160. Rows have to be multiples of four there: the wide table has four columns, of which the first is used.
+"torchrec", if it is installed: its EmbeddingBagCollection by rows, with fused row-wise Adagrad for both tables, which has one number for each row
+in place of Adam's 160. The width of its rows must be a multiple of four: the wide table has four columns, of which the first is used.
 The line: {name, variant, ranks, ms, p10, p90, steps, torch, first_loss}; `ms` of a step of all ranks together, as rank 0 sees it.
 """
 

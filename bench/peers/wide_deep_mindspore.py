@@ -5,7 +5,7 @@
 Needs an environment of its own: pip install -r bench/peers/requirements-mindspore.txt (PyTorch's brings other versions of protobuf).
 Sizes and ids are those of wide_deep_torch.py.
 
-wide_deep_sparse_{zipf,uniform}: the sparse part alone: both look-ups (EmbeddingLookup on the host), FusedSparseFtrl for the wide table,
+wide_deep_sparse_{zipf,uniform}: only the sparse part: both lookups (EmbeddingLookup on the host), FusedSparseFtrl for the wide table,
 FusedSparseLazyAdam for the deep one; both sum the gradients of repeated ids themselves. `parts` are its medians in ms.
 wide_deep_{zipf,uniform}: a whole step with FTRL for the wide table and the bias, LazyAdam for the rest.
 """

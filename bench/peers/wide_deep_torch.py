@@ -4,7 +4,7 @@
 
 --list prints {workload: [variants]}. 184,968 rows, 16,000 × 39 ids, widths 1 and 80, MLP 3120-1024-512-256-128-1.
 
-wide_deep_sparse_{zipf,uniform}: the sparse part alone: both look-ups into reused buffers, the look-ups' gradients from given ones, SparseAdam
+wide_deep_sparse_{zipf,uniform}: only the sparse part: both lookups into reused buffers, the lookups' gradients from given ones, SparseAdam
 for the deep table, sparse Adagrad for the wide one (PyTorch has no FTRL). `parts` are its medians in ms. Variants: how the buffer is filled.
 wide_deep_{zipf,uniform}: a whole step. Variants: tables with sparse gradients; with dense ones and fused Adam over the whole tables.
 

@@ -1,4 +1,4 @@
-"""A byte-level BPE tokenizer of a text, and the network of models/gpt for its ids.
+"""Makes a byte-level BPE tokenizer of a text, and the network of models/gpt for its ids.
 
     python models/bpe/make_model.py TEXT FOLDER [--vocabulary 1024] [--length 128] [--width 128] [--layers 3] [--heads 4]
 

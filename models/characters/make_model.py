@@ -1,4 +1,4 @@
-"""The network of models/gpt for text as it lies in a file: MODEL.onnx for a character vocabulary of that text.
+"""Makes the network of models/gpt for the characters of a text file.
 
     python models/characters/make_model.py TEXT FOLDER [--length 128] [--width 128] [--layers 3] [--heads 4]
 

@@ -1,10 +1,10 @@
-"""Pictures with some discs and boxes, where these are and how large, and a small detector that looks at every place.
+"""Makes pictures of discs and boxes with their places and sizes, and a small network that detects them.
 
     python models/detector/make_data.py FOLDER [--train 3000] [--test 500]
 
 Writes FOLDER/model.onnx (image float32 [B, 1, 48, 48] -> logits [B, 2, 12, 12] and sizes [B, 2, 12, 12]), train.npz and test.npz: images uint8
 [N, 1, 48, 48]; of each cell of 4x4 pixels centres uint8 [N, 2, 12, 12], 1 where a disc, or a box, has its centre; sizes float32 [N, 2, 12, 12],
-log of half the height and width in pixels there; found float32 [N, 2, 12, 12], 1 where sizes count. Needs PyTorch and onnx:
+the log of half the height and width in pixels at a centre; found float32 [N, 2, 12, 12], 1 where sizes count. Needs PyTorch and onnx:
 bench/peers/requirements.txt.
 """
 

@@ -1,8 +1,8 @@
-"""A large teacher and a small student for the digits of models/digits.
+"""Makes a large teacher and a small student for the digits of models/digits.
 
     python models/distillation/make_data.py build/models/distillation
 
-Writes teacher.onnx, trained on models/digits/digits_train.npz, and student.onnx, as it starts. Needs PyTorch and onnx:
+Writes teacher.onnx, trained on models/digits/digits_train.npz, and student.onnx with its initial weights. Needs PyTorch and onnx:
 bench/peers/requirements.txt.
 """
 

@@ -3,7 +3,7 @@
     python models/dlrm/make_model.py                            # model.onnx, the small one next to this script
     python models/dlrm/make_model.py --rows 40000 --dim 64 --bottom 512,256 --top 512,256 --to FILE
 
---rows holds for each of the 26 tables; `[parameters] shape` gives them other numbers of rows when the model is read.
+--rows is the number of rows of each of the 26 tables; `[parameters] shape` can change it when the model is read.
 """
 
 import argparse
@@ -21,7 +21,7 @@ SMALL = {"rows": 100, "dim": 4, "bottom": (16,), "top": (32,)}
 
 
 def mlp(widths, last):
-    """Linear layers with ReLU between them and, with `last`, behind the last one."""
+    """Linear layers with ReLU between them and, with `last`, after the last one."""
     layers = [m for a, b in zip(widths, widths[1:]) for m in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(*(layers if last else layers[:-1]))
 

@@ -1,9 +1,9 @@
-"""Proves docs/hugging_face.md on small models with random weights: export, train, weights back with strict=True, the same outputs in PyTorch.
+"""Checks docs/hugging_face.md on small models with random weights: export, training, weights back with strict=True, the same outputs in PyTorch.
 
     python models/hugging_face/check.py [--tool build/tandem] [--to FOLDER] [--only NAME]…
 
-Each model is exported by both exporters, trains three steps by the tool, and gets the weights back by load.put_back into a model made anew. Then
-PyTorch's logits in evaluation form are compared with those of `tandem predict`. The exit code is 1 where one differs by more than 1e-4 of the largest.
+Each model is exported by both exporters, trains three steps by the tool, and load.put_back puts the weights into a new model. Then
+PyTorch's logits in evaluation are compared with those of `tandem predict`. The exit code is 1 if one differs by more than 1e-4 of the largest.
 """
 
 import argparse
@@ -98,7 +98,7 @@ def call(tool, *arguments, folder):
 
 
 def difference(tool, name, exporter, folder):
-    """The difference of PyTorch's logits with the weights put back from the tool's, in parts of the largest."""
+    """The difference of PyTorch's logits with the weights put back from the tool's, relative to the largest."""
     task, model = make(name, seed=0)
     with quiet():
         module = export(model, task, folder / "model.onnx", exporter, LENGTH)

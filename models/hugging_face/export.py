@@ -3,7 +3,7 @@
     python models/hugging_face/export.py MODEL --task TASK --to FOLDER [--exporter torchscript|dynamo] [--length N] [--classes N] [--free-length]
 
 MODEL is a name or a folder, as AutoModel.from_pretrained takes it. FOLDER gets model.onnx and train.toml, whose data.npz has the arrays that its
-comment names. The weights come back by load.py. docs/hugging_face.md says more.
+comment names. load.py puts the trained weights back. docs/hugging_face.md explains the details.
 """
 
 import argparse
@@ -36,7 +36,7 @@ TASKS = {
 
 
 class Logits(torch.nn.Module):
-    """The model called by the names of its arguments; gives the logits alone. Its parameters have the prefix `model.`."""
+    """The model called by the names of its arguments; returns only the logits. Its parameters have the prefix `model.`."""
 
     def __init__(self, model, names):
         super().__init__()
@@ -70,7 +70,7 @@ def example(model, task, length, batch=2):
 
 
 def axes_of(names, free_length):
-    """The names of each input's free axes; texts and what is written have lengths of their own."""
+    """The names of each input's free axes; input texts and generated texts have their own lengths."""
     axes = {}
     for name in names:
         axes[name] = {0: "batch"}

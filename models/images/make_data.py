@@ -2,7 +2,7 @@
 
     python models/images/make_data.py FOLDER [--mnist FOLDER-OF-IDX-FILES] [--most N]
 
-`--most`: the most pictures of each split. Needs the Python standard library alone: a PNG is a header and packed rows.
+`--most` is the largest number of pictures in each split. Needs only the Python standard library: a PNG is a header and packed rows.
 """
 
 import argparse

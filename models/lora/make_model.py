@@ -1,9 +1,9 @@
-"""A folder as Hugging Face's models lie in, with a small BERT that tells four topics, and texts of six others.
+"""Makes a folder in the layout of Hugging Face, with a small BERT that classifies four topics, and texts of six other topics.
 
     python models/lora/make_model.py FOLDER [--train 1500] [--test 600] [--steps 600]
 
-Writes FOLDER/bert/: config.json, model.safetensors.index.json with the files it names, tokenizer.json (WordPiece); FOLDER/model.onnx, the network as
-`torch.onnx.export` writes it from config.json alone, with untrained weights; train.jsonl and test.jsonl, lines {"text", "topic"}. Words
+Writes FOLDER/bert/: config.json, model.safetensors.index.json with the files it names, tokenizer.json (WordPiece); FOLDER/model.onnx, the network with
+untrained weights, as `torch.onnx.export` writes it only from config.json; train.jsonl and test.jsonl, lines {"text", "topic"}. Words
 are made of syllables, a topic prefers some words to others, and the six topics are mixtures of the four. Needs PyTorch, onnx and transformers.
 """
 

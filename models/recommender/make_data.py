@@ -1,11 +1,11 @@
-"""Clicks of users on items with a planted answer as text, and a network of embedding tables and an MLP.
+"""Makes clicks of users on items, drawn from known probabilities, as text; and a network of embedding tables and an MLP.
 
     python models/recommender/make_data.py FOLDER [--users 400] [--items 600] [--shown 150]
 
 Writes FOLDER/train.csv and test.csv with the columns click, user, item, category, hour, FOLDER/planted.json with the AUC and the GAUC of the
 probabilities that the clicks were drawn from, and FOLDER/model.onnx: user, item, category int64 [B], hour float32 [B] -> logits float32 [B].
-Its tables hold one row each; train.toml gives them as many as the data has values. Users click more or less often, which AUC rewards and GAUC does
-not; what they like is a product of vectors of users and items. Needs PyTorch, onnx and scikit-learn: bench/peers/requirements.txt.
+Each of its tables has one row; train.toml gives it as many rows as the data has values. Some users click more often than others, which
+AUC rewards and GAUC does not; what they like is a product of vectors of users and items. Needs PyTorch, onnx and scikit-learn: bench/peers/requirements.txt.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""Pictures of discs and boxes with a mask for each of the two, and a small U-Net.
+"""Makes pictures of discs and boxes with a mask for each of the two, and a small U-Net.
 
     python models/segmentation/make_data.py FOLDER [--train 2000] [--test 400]
 
 Writes FOLDER/model.onnx (image float32 [B, 3, 32, 32] -> logits float32 [B, 2, 32, 32]), train.npz and test.npz: images uint8 [N, 3, 32, 32],
-masks uint8 [N, 2, 32, 32], of discs and of boxes. Shapes of any colour lie over each other on noise. Needs PyTorch and onnx:
+masks uint8 [N, 2, 32, 32], of discs and of boxes. Shapes of any colour overlap on a background of noise. Needs PyTorch and onnx:
 bench/peers/requirements.txt.
 """
 

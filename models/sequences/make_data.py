@@ -1,9 +1,9 @@
-"""Sequences of different lengths whose class is that of the last marker in them, and an LSTM.
+"""Makes sequences of different lengths, whose class is that of the last marker in them, and an LSTM.
 
     python models/sequences/make_data.py FOLDER [--train 4000] [--test 1000]
 
 Writes FOLDER/model.onnx (tokens int64 [B, T], mask float32 [B, T] -> logits float32 [B, 4], T free), train.npz and test.npz: tokens int64 [N, 40],
-0 behind the end, mask float32 [N, 40], 1 up to the end, and labels int64 [N]. A sequence has 5 to 40 tokens: the markers 1 to 4, one token in
+0 after the end, mask float32 [N, 40], 1 up to the end, and labels int64 [N]. A sequence has 5 to 40 tokens: the markers 1 to 4, one token in
 eight, among the fillers 5 to 19. Needs PyTorch and onnx: bench/peers/requirements.txt.
 """
 

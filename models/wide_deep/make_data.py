@@ -1,11 +1,11 @@
-"""Click data of any size with a known answer: 39 fields of Zipf-like values, labels drawn from a planted logistic model.
+"""Makes click data of any size with a known answer: 39 fields of Zipf-like values, labels drawn from a planted logistic model.
 
     python models/wide_deep/make_data.py npz --samples 1000000 --rows 5000 --to DIR            # ready ids
     python models/wide_deep/make_data.py npz --ids uniform --rows 184968 --samples 160000 --to DIR
     python models/wide_deep/make_data.py criteo --samples 1000000 --rows 5000 --to DIR         # text in Criteo's format
 
 npz writes train.npz and eval.npz: `ids` int32 [N, 39] below --rows, `label` float32 [N]; with --ids fields also `dense` float32 [N, 13] and
-`categories` int32 [N, 26] below --table-rows, for models with a table a field. criteo writes train.tsv and eval.tsv (--shards K: train_0.tsv
+`categories` int32 [N, 26] below --table-rows, for models with a table for each field. criteo writes train.tsv and eval.tsv (--shards K: train_0.tsv
 and so on): label, 13 integers, 26 categories of 8 hex digits, tab separated, empty where a value is missing, some integers negative.
 
 --ids fields: every field has values of its own, few or many, with Zipf-like frequencies; value r of field f has id first[f] + r. zipf and
@@ -14,8 +14,8 @@ uniform: all fields draw from all rows, zipf with exponent 1.05 and ids in rando
 The chance of label 1 is sigmoid(bias + the sum of one weight per field's value), so that no model can do better than these weights. data.json
 next to the files says what they reach on each split: auc, log_loss and the log_loss of always predicting the base rate.
 
-Same arguments and same NumPy: same bytes. Blocks of 65,536 samples have seeds of their own: a longer file begins
-with a shorter one's rows.
+The same arguments and the same NumPy give the same bytes. Each block of 65,536 samples has its own seed, so a longer file begins with
+the rows of a shorter one.
 """
 
 import argparse

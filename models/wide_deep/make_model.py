@@ -4,7 +4,7 @@
     python models/wide_deep/make_model.py --full [--to FILE]           # 184,968 rows, width 80, MLP 3120-1024-512-256-128-1
     python models/wide_deep/make_model.py --rows 1000 --dim 16 --hidden 64,16 --exporter dynamo --to FILE
 
---rows is what the file holds: `[parameters] shape` gives the tables other numbers of rows when the model is read.
+--rows is the number of rows in the file; `[parameters] shape` can change it when the model is read.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Calls of the tool, and what it writes into a run directory."""
+"""Calls the tool, and reads what it writes into a run directory."""
 
 import json
 import os
@@ -8,7 +8,7 @@ THREADS = "threads=1"  # several runs at a time
 
 
 def call(tool, arguments, folder, limit):
-    """The exit code, standard output and standard error; 124 where it takes more than `limit` seconds."""
+    """The exit code, standard output and standard error; 124 if it takes more than `limit` seconds."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     try:
         done = subprocess.run(
@@ -49,5 +49,5 @@ def first_words(text, most=120):
 
 
 def relative(a, b):
-    """|a - b| in parts of b; not a number where one of them is none."""
+    """|a - b| relative to b; not a number if one of them is none."""
     return abs(a - b) / max(abs(b), 1e-6)

@@ -1,6 +1,6 @@
-"""What the zoo checks of a network that the tool has trained: each check has one function, `checks_of` calls all.
+"""Checks a network that the tool has trained: each check is one function, and `checks_of` calls them all.
 
-A check gives {"ok": whether it holds, "why": a few words where it does not, "value": the number that decided}; None: it does not apply.
+A check returns {"ok": whether it passes, "why": a few words if it does not, "value": the number that decides}, or None if it does not apply.
 """
 
 import hashlib
@@ -63,7 +63,7 @@ def check_export(tool, folder, limit, expected, losses):
 
 
 def check_split(tool, folder, limit, expected, losses):
-    """Repeats the training with about half of the operators on another device, a part of them made again."""
+    """Repeats the training with about half of the operators on another device; backward recomputes a part of them."""
     code, out, error = call(tool, ["policy", "names", "--config", "train.toml", "--json"], folder, limit)
     if code != 0:
         return failed(f"policy names: {first_words(error)}")
@@ -90,7 +90,7 @@ def hashes(checkpoint):
 
 
 def check_resume(tool, folder, limit, expected, losses):
-    """Stopped after three steps and gone on with: the last checkpoint has the same bytes."""
+    """Stops after three steps and resumes: the last checkpoint has the same bytes."""
     for arguments in (f"steps={STOPPED_AT}",), (f"steps={STEPS}", "--resume"):
         error, _ = train(tool, folder, "resumed", limit, *arguments)
         if error:

@@ -1,4 +1,4 @@
-"""How far trained parameters are from each other."""
+"""Measures how far trained parameters are from each other."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ ROUNDING = 5e-7  # part of a parameter's largest element: what float32 makes of 
 
 
 def weight_difference(before, wanted, got):
-    """The largest difference of a parameter in parts of its largest change, beyond rounding, and its name.
+    """The largest difference of a parameter relative to its largest change, beyond rounding, and its name.
 
     before, wanted, got: numpy arrays by name; only those with one name in all three are compared.
     """

@@ -1,10 +1,10 @@
-"""Exports networks of the zoo by both of PyTorch's exporters, and scikit-learn's models by skl2onnx, with data and what PyTorch makes of five steps.
+"""Exports networks of the zoo by both of PyTorch's exporters, and scikit-learn's models by skl2onnx, with data and the results of five steps in PyTorch.
 
     python models/zoo/export.py --to FOLDER [--only GLOB]… [--again] [--expected] [--limit SECONDS]
 
 FOLDER/SOURCE/NAME/EXPORTER receives model.onnx, train.toml, data.npz, expected.json (losses, and `spread`: how far they are from PyTorch's
 own without oneDNN, and from weights that differ in the last bit; `other_batch` and `other_length`, see other_data.py), expected.safetensors (the
-parameters after five steps); or failed.txt, the exporter's own message. Each network has a process of its own with a limit of time. Keras's networks
+parameters after five steps); or failed.txt, the exporter's own message. Each network has its own process with a time limit. Keras's networks
 on TensorFlow are exported by another interpreter: --tensorflow-python.
 """
 
@@ -152,7 +152,7 @@ def spread_of(network, wanted, moved, *arguments):
 
 
 def file_difference(network, folder, inputs, labels, batch, loss):
-    """How far the loss of the first batch is from PyTorch's in onnxruntime; nothing where that does not run the file."""
+    """How far the loss of the first batch is from PyTorch's in onnxruntime; nothing if onnxruntime does not run the file."""
     import torch
     from network import loss_of
 
@@ -208,7 +208,7 @@ def train_toml(network, inputs, labels, batch, lr, frozen):
 
 
 def has_same(folder, free):
-    """Whether the other exporter's folder has what PyTorch makes of the same batch."""
+    """Whether the other exporter's folder has PyTorch's results for the same batch."""
     path = folder / "expected.json"
     return path.exists() and json.loads(path.read_text())["free"] == free
 
@@ -246,7 +246,7 @@ def write_expected(network, exporter, folder, free, anew, moved):
 
 
 def write_one(network, exporter, folder, anew, moved):
-    """Exports with a free batch, else with a fixed one, and writes what belongs to it.
+    """Exports with a free batch, or else a fixed one, and writes the files next to it.
 
     anew: keeps the file, and writes what belongs to it again. moved: how many moved weights the spread is the largest of.
     """
@@ -268,7 +268,7 @@ def write_one(network, exporter, folder, anew, moved):
 
 
 def in_process(write, folder, limit):
-    """write() in a process of its own; the reason goes to failed.txt where it does not end well."""
+    """write() in a process of its own; if it fails, the reason goes to failed.txt."""
     child = os.fork()
     if child == 0:
         code = 0
@@ -307,7 +307,7 @@ def main():
     parser.add_argument("--only", action="append", help="a glob over SOURCE/NAME; may be repeated")
     parser.add_argument("--again", action="store_true", help="also what is there already")
     parser.add_argument(
-        "--expected", action="store_true", help="exports nothing; what PyTorch makes of it, anew"
+        "--expected", action="store_true", help="export nothing, but compute PyTorch's results again"
     )
     parser.add_argument("--moved", type=int, default=1, help="moved weights that the spread is the largest of")
     parser.add_argument("--limit", type=int, default=120, help="seconds for one export")

@@ -2,10 +2,10 @@
 
     PYTHON models/zoo/keras_models.py --to FOLDER [--only GLOB]… [--again]
 
-is the part on TensorFlow, whose PYTHON has tensorflow, keras, tf2onnx and onnx; models/zoo/export.py calls it. `write` makes what export.py makes of a
-network. Expected are five steps of SGD by the backend itself. On PyTorch the file is the network as `training=False` has it, since Keras's batch
-normalization does not export there otherwise; on TensorFlow as `training=True`. Files name parameters otherwise and may have them transposed: they
-are found by their values.
+exports those on TensorFlow; PYTHON needs tensorflow, keras, tf2onnx and onnx, and models/zoo/export.py calls it. `write` writes the same files as
+export.py. The expected values are five steps of SGD by the backend itself. On PyTorch the file is the network with `training=False`, because Keras's
+batch normalization cannot be exported otherwise; on TensorFlow it has `training=True`. Files have other names for parameters and may have them
+transposed, so parameters are found by their values.
 """
 
 import argparse
@@ -255,7 +255,7 @@ def write(name, exporter, folder):
 
 
 def ordered(graph, inputs):
-    """The file's inputs in the network's order: by name, else as they stand."""
+    """The file's inputs in the network's order: by name, or else in the file's order."""
     by_name = {i.name.split(":")[0]: i for i in graph.input}
     return [by_name.get(name, graph.input[k]) for k, name in enumerate(inputs)]
 

@@ -1,4 +1,4 @@
-"""What the lists of the zoo are made of: a network, its inputs, and what it is trained on."""
+"""The entries of the zoo's lists: a network, its inputs, and what it is trained on."""
 
 import dataclasses
 import typing
@@ -25,7 +25,7 @@ def tokens(length, vocabulary, least=0):
 
 
 def mask(length):
-    """An input [batch, length] of ones with zeros behind a random place, as tokenizers give it."""
+    """An input [batch, length] of ones with zeros after a random place, as tokenizers give it."""
 
     def make(batch, random):
         lengths = torch.randint(2 * length // 3, length + 1, (batch, 1), generator=random)

@@ -1,4 +1,4 @@
-"""What onnxruntime makes of a file, operator by operator as it is written."""
+"""Runs a file in onnxruntime without optimisations, operator by operator."""
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def run(path, arrays):
 
 
 def difference(a, b):
-    """The largest difference in parts of b's largest element."""
+    """The largest difference relative to b's largest element."""
     if a.size == 0 or np.array_equal(a, b, equal_nan=True):
         return 0.0
     return float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-6))

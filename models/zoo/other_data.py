@@ -1,7 +1,7 @@
-"""What PyTorch makes of a network's first weights on other data: twice the batch, and another length where the export leaves it free.
+"""Computes a network's first step in PyTorch on other data: twice the batch, and another length if the export leaves it free.
 
-`other_batch` and `other_length` of expected.json hold the loss of one step (null where PyTorch makes none), `other_batch.size` the samples of data.npz from the
-first on, `other_length.bind` the lengths of other_length.npz; `bind` has those of data.npz.
+`other_batch` and `other_length` of expected.json hold the loss of one step (null if PyTorch has none), `other_batch.size` how many of the first samples of
+data.npz it takes, `other_length.bind` the lengths of other_length.npz; `bind` has those of data.npz.
 """
 
 import json

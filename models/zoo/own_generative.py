@@ -160,7 +160,7 @@ class StyledConvolution(nn.Module):
 
 
 class MixtureDensity(nn.Module):
-    """The negative logarithm of a mixture of normal distributions, as a value to make small."""
+    """The negative logarithm of a mixture of normal distributions, as a loss."""
 
     def __init__(self):
         super().__init__()

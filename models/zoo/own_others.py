@@ -262,7 +262,7 @@ class ResidualGroupNorm(nn.Module):
 
 
 class SimSiam(nn.Module):
-    """One encoder with batch normalization that sees two views in each step, and a predictor behind it."""
+    """One encoder with batch normalization that sees two views in each step, and a predictor after it."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""One row of the zoo: inspects, trains, compares and checks an export by the tool; each in a process of its own."""
+"""Makes one row of the zoo: inspects, trains, compares and checks an export by the tool, in a process of its own."""
 
 import json
 import multiprocessing
@@ -56,7 +56,7 @@ def problems_of(inspected, error):
 
 
 def compare_weights(tool, folder, limit):
-    """What of expected.safetensors the run has trained likewise."""
+    """Compares the parameters that the run has trained with expected.safetensors."""
     call(tool, ["export", "run", "--to", "after.safetensors"], folder, limit)
     if not (folder / "after.safetensors").exists():
         return {}
@@ -105,7 +105,7 @@ def run_one(tool, folder, limit):
 
 
 def is_stale(folder, result):
-    """Whether the network was exported anew since, or there is more to check."""
+    """Whether the network was exported again since then, or there is more to check."""
     path = folder / "expected.json"
     if not path.exists():
         return "expected" in result

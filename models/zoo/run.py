@@ -1,13 +1,13 @@
-"""The zoo in one command: exports what is not there, inspects, trains and checks it by the tool, compares with PyTorch, writes docs/zoo.md.
+"""Runs the zoo: exports the networks that are missing, inspects, trains and checks each by the tool, compares with PyTorch, and writes docs/zoo.md.
 
     python models/zoo/run.py [--tool build/tandem] [--to FOLDER] [--only GLOB]… [--jobs N] [--again] [--table FILE]
 
-FOLDER (default build/zoo) keeps the exports and results.jsonl, one line an export; a second run goes on where the first ended. --again
-trains again, --only does part. docs/zoo.md is written where all of it was run (or --table names another file). --tensorflow-python names an interpreter
+FOLDER (default build/zoo) keeps the exports and results.jsonl, one line for each export; a second run continues where the first ended. --again
+trains again, --only runs a part. docs/zoo.md is written if all networks were run (--table names another file). --tensorflow-python names an interpreter
 that has tensorflow, keras and tf2onnx; without it their rows are left out.
 
-A unit whose input is a hundred-millionth of the largest may lie on either side of its ReLU, so one other set of weights does not always show how far
-PyTorch spreads: networks that differ get the spread of MOVED sets, and are trained again by the steps that follow from it.
+PyTorch's own results spread: a unit whose input is a hundred-millionth of the largest may be on either side of its ReLU. One other set of weights does
+not always show how far. Networks that differ therefore get the spread of MOVED sets, and are trained again with the steps that follow from it.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def may_spread_more(result):
 
 
 def read_results(log):
-    """The last line of each name; a last line that a killed run has cut short is left out."""
+    """The last line of each name; an incomplete last line of a killed run is left out."""
     results = {}
     for line in log.read_text().splitlines() if log.exists() else []:
         try:
@@ -57,7 +57,7 @@ def main():
     parser.add_argument("--tool", type=pathlib.Path, default=ROOT / "build" / "tandem")
     parser.add_argument("--to", type=pathlib.Path, default=ROOT / "build" / "zoo")
     parser.add_argument("--only", action="append", help="a glob over SOURCE/NAME; may be repeated")
-    parser.add_argument("--jobs", type=int, default=1, help="exports that are run beside each other")
+    parser.add_argument("--jobs", type=int, default=1, help="how many exports run at the same time")
     parser.add_argument("--again", action="store_true", help="train again what was trained")
     parser.add_argument("--failing", action="store_true", help="with --again: what did not agree")
     parser.add_argument("--no-export", action="store_true", help="only what was exported before")

@@ -1,6 +1,6 @@
-"""Models of scikit-learn as skl2onnx writes them: fitted estimators, and what PyTorch makes of five steps of their training.
+"""Exports fitted models of scikit-learn by skl2onnx, and computes five steps of their training in PyTorch.
 
-`write` makes what models/zoo/export.py makes of a network. Parameters have the names that the tool gives them: an initializer's, or
+`write` writes the same files as models/zoo/export.py. Parameters have the names that the tool gives them: an initializer's, or
 NODE:coefficients and NODE:intercepts of linear models, which keep them as attributes.
 """
 

@@ -1,4 +1,4 @@
-"""A policy that divides a network between the host and an emulated device, from the names that `tandem policy names` gives."""
+"""Writes a policy that divides a network between the host and an emulated device, from the names of `tandem policy names`."""
 
 import re
 
@@ -23,7 +23,7 @@ def modules_of(paths, most):
 
 
 def split_policy(operators):
-    """Rules: the first half of the operators on an emulated device, the first half of those made again. None where a policy cannot write their names."""
+    """Rules: the first half of the operators on an emulated device, the first half of those recomputed. None if a policy cannot write their names."""
     if any(re.search(r"[*?{}\[\]'\"\\]", path) for path in operators):
         return None
     half, taken, rules = len(operators) / 2, 0, []
@@ -42,5 +42,5 @@ def write_policy(rules, path):
 
 
 def homeless_parameters(error):
-    """Those that the error names as read on two devices: a rule has to say where each lives."""
+    """The states that the error names as read on two devices: a rule must say where each of them is."""
     return re.findall(r"split\.toml:\d+:\d+: (\S+): this parameter is read on two devices", error)

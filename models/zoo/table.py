@@ -1,4 +1,4 @@
-"""docs/zoo.md: what run.py has found out, one row an export."""
+"""Writes docs/zoo.md: the results of run.py, one row for each export."""
 
 import collections
 import re
@@ -57,7 +57,7 @@ def trained_ones(results):
 
 
 def checks_line(results):
-    """How many of the trained rows hold what each check asks."""
+    """How many of the trained rows pass each check."""
     trained = trained_ones(results)
     parts = []
     for check in CHECKS:

@@ -23,7 +23,7 @@ def classifier(name, build, size=64, **kwargs):
 
 
 def small_head(model, width):
-    """AlexNet and VGG with a classifier of 64 in the place of 4096."""
+    """AlexNet and VGG with a classifier of width 64 in place of 4096."""
     model.classifier = nn.Sequential(
         nn.Linear(width, 64), nn.ReLU(True), nn.Dropout(), nn.Linear(64, CLASSES)
     )

@@ -38,7 +38,7 @@ BATCHED = {"experts_implementation": "batched_mm"}
 
 
 def quiet(config):
-    """Every probability of leaving something out becomes 0."""
+    """Sets every probability of leaving something out to 0."""
     for name in list(vars(config)):
         value = getattr(config, name)
         if isinstance(value, float) and any(

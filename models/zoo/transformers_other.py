@@ -1,4 +1,4 @@
-"""Networks of transformers that write from what they read, see or hear."""
+"""Networks of transformers that generate text from text, pictures or sound."""
 
 from network import floats, mask, tokens
 from transformers_common import VOCABULARY, VISION, EAGER, free_length, hidden, network, IDS

@@ -1,4 +1,4 @@
-"""All networks of the zoo: a list in each of these files; and scikit-learn's models."""
+"""All networks of the zoo: the lists of these files, and scikit-learn's models."""
 
 import own_generative
 import own_others

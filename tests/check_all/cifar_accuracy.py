@@ -1,7 +1,7 @@
 """models/cifar with augmentation, six seeds, compared with PyTorch: the mean held-out accuracies differ by at most 1.5 points.
 
-Of 800 samples that are held out one seed finds a point more or less than another, on both sides: means of three seeds differ by a point by
-chance alone.
+800 samples are held out. On both sides, accuracies of two seeds differ by about a point, and even means of three seeds differ by a point
+by chance.
 
     python3 tests/check_all/cifar_accuracy.py [--seeds 1 2 3 4 5 6] [--epochs 60]
 """

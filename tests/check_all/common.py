@@ -15,7 +15,7 @@ BINARY = pathlib.Path(os.environ.get("TANDEM_BINARY", ROOT / "build" / "tandem")
 
 
 def shared_data(part):
-    """The folder of large data with PART in it; ends the script as skipped where it is missing."""
+    """The folder of large data with PART in it; without it, the script ends as skipped."""
     folder = pathlib.Path(os.environ.get("TANDEM_SHARED", ROOT.parent / "shared"))
     if not (folder / part).exists():
         print(
@@ -33,7 +33,7 @@ def models(*names):
 
 
 def tandem(*arguments):
-    """Runs build/tandem; its log goes to our stderr. Ends the script with its exit code where it fails."""
+    """Runs build/tandem; its log goes to our stderr. If it fails, the script ends with its exit code."""
     command = [str(BINARY), *map(str, arguments)]
     result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if result.returncode:
@@ -58,6 +58,6 @@ def expected(name):
 
 
 def verdict(ok, text):
-    """Prints one line and returns whether it held."""
+    """Prints one line and returns `ok`."""
     print(f"{'passed' if ok else 'FAILED'}: {text}", flush=True)
     return ok

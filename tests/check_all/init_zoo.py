@@ -1,10 +1,10 @@
-"""`tandem init` on thirty exported networks with data in five formats, and three steps of what it wrote, without edits.
+"""Runs `tandem init` on thirty exported networks with data in five formats, and trains three steps with each configuration that it writes.
 
     python tests/check_all/init_zoo.py [--exports FOLDER] [--to FOLDER] [--format NAME] [--only GLOB]… [--table FILE] [--at-least 24]
 
-Networks come from models/zoo; those that FOLDER (build/zoo) lacks are exported there first, by PyTorch's classic exporter. --format makes data of
-that format for all of them, where it can hold their inputs. A network trains; or init says what to fill in, which is right where the data does not decide;
-anything else fails. FILE gets a table of them. Needs the packages of bench/peers/requirements.txt and those of models/zoo.
+The networks are those of models/zoo. If FOLDER (build/zoo) lacks one, PyTorch's classic exporter writes it there first. --format uses only that format,
+for all networks whose inputs it can hold. A network passes if it trains, or if init says what to fill in because the data does not decide it.
+FILE gets a table of the results. Needs the packages of bench/peers/requirements.txt and those of models/zoo.
 """
 
 import argparse
@@ -38,7 +38,7 @@ NETWORKS = {
 
 
 class Unsuited(Exception):
-    """The format does not hold what the network takes."""
+    """The format cannot hold the network's inputs."""
 
 
 def png(pixels):
@@ -139,7 +139,7 @@ def call(*arguments, folder):
 
 
 def open_places(config):
-    """What the file leaves open: the texts behind # TODO."""
+    """What the file leaves open: the texts after # TODO."""
     return [line.split("# TODO", 1)[1].strip(" :") for line in config.read_text().splitlines() if "# TODO" in line]
 
 
@@ -178,12 +178,12 @@ def write_table(rows, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--exports", type=pathlib.Path, default=ROOT / "build" / "zoo")
-    parser.add_argument("--to", type=pathlib.Path, help="keeps the data and what init writes (default: a temporary folder)")
+    parser.add_argument("--to", type=pathlib.Path, help="a folder that keeps the data and what init writes (default: a temporary one)")
     parser.add_argument("--format", choices=MAKERS)
     parser.add_argument("--only", action="append", help="a glob over SOURCE/NAME; may be repeated")
     parser.add_argument("--table", type=pathlib.Path)
-    parser.add_argument("--at-least", type=int, default=24, help="how many of thirty train")
-    parser.add_argument("--no-export", action="store_true", help="only what is in FOLDER")
+    parser.add_argument("--at-least", type=int, default=24, help="how many of the thirty networks must train")
+    parser.add_argument("--no-export", action="store_true", help="use only networks that are in FOLDER")
     options = parser.parse_args()
     wanted = [(name, options.format or kind) for kind, names in NETWORKS.items() for name in names]
     if options.only:

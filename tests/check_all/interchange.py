@@ -1,4 +1,4 @@
-"""Trained weights in PyTorch and ONNX: run by the peer's Python, after training and exporting with build/tandem.
+"""Checks that PyTorch and ONNX read weights that build/tandem has trained. interchange.sh calls it with the peer's Python.
 
 For each network: model.safetensors loads with load_state_dict(strict=True); the exported file passes ONNX's checker, keeps names and
 opset of the user's file, has a free batch dimension, and computes what PyTorch computes with the loaded weights (eval mode).

@@ -1,11 +1,14 @@
-"""Every pair of options of a training, for six steps of a small network: it trains as each alone does, or it is refused before the first step.
+"""Trains a small network for six steps with every pair of options. A pair must train as each option does separately, or be refused before step 1.
 
     python3 tests/check_all/option_pairs.py [--base NAME]… [--only NAME]… [--without-ranks] [--quick] [--share PART] [--keep FOLDER] [--list]
 
-Of each pair that trains: the logged columns are those of both options alone, numbers are finite, an option that changes no number (`same`) changes
-none together with the other one either, a resume gives the last checkpoint bit by bit, and the exported file equals the run and is read again. A pair that
-is refused stands in `option_table.REFUSED` with words of the message, and a dry run refuses it, too. `--base` is one of `option_table.BASES`.
---only takes the pairs of one option; two of them one pair. --quick neither resumes nor exports; --share 0.1 takes a tenth of the pairs. A key of train.toml that no option sets and that `LEFT_OUT` lacks is a failure.
+For each pair that trains: the log has the columns of both options, all numbers are finite, a resume gives the same last checkpoint bit by bit, and the
+exported file equals the run and can be read again. An option that changes no number (`same`) must not change one together with the other option either.
+A pair that is refused is listed in `option_table.REFUSED` with words of the message; a dry run must refuse it, too. A key of train.toml fails the
+check if no option sets it and `LEFT_OUT` does not list it.
+
+--base is one of `option_table.BASES`. --only NAME runs the pairs of one option; given twice, it runs one pair. --quick neither resumes nor exports.
+--share 0.1 runs a tenth of the pairs.
 """
 
 import argparse
@@ -42,7 +45,7 @@ def call(*words, folder):
 
 
 def message(text):
-    """The error in what a program says, of several ranks once."""
+    """The error in a program's output, once for several ranks."""
     lines = text.splitlines()
     first = next((place for place, line in enumerate(lines) if line.startswith("tandem")), max(0, len(lines) - 3))
     return "\n".join(line for line in lines[first:] if line.strip() and not line.startswith(("---", "mpirun", "Primary job", "  Process", "  Exit")))[:1500]
@@ -90,7 +93,7 @@ def tensors(checkpoint):
 
 
 def resume(options, folder, run):
-    """Goes on from the last checkpoint but one, with no other words than the run's directory, and compares the last one."""
+    """Resumes from the last checkpoint but one, with only the run's directory as an argument, and compares the last checkpoint."""
     found = checkpoints(run)
     if len(found) < 2:
         raise Failure("no second checkpoint to resume from")
@@ -124,7 +127,7 @@ def export(folder, run):
 
 
 def attempt(options, folder, whole=True):
-    """Trains with these options; raises Failure where something is wrong with how it ends."""
+    """Trains with these options; raises Failure if it does not end as it should."""
     run = folder / "run"
     shutil.rmtree(run, ignore_errors=True)
     code, text = call(*train_words(options), "--run-dir", run, folder=folder)
@@ -182,7 +185,7 @@ def check_pair(first, second, alone, base, folder, whole):
     counted = lambda columns: {column for column in columns if not column.startswith(taken)}
     wanted = counted(alone[first.name].columns | alone[second.name].columns)
     if counted(result.columns) != wanted:
-        raise Failure(f"columns: {sorted(counted(result.columns) ^ wanted)} are in one alone, or in both together, and not in the other")
+        raise Failure(f"columns: {sorted(counted(result.columns) ^ wanted)} are only in the pair, or only in the runs of the single options")
     for kept, other in ((first, second), (second, first)):
         if not other.same or table.differs(kept.name, other.name):
             continue
@@ -254,8 +257,8 @@ def main():
     parser.add_argument("--without-ranks", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--share", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=1, help="of the choice of --share")
-    parser.add_argument("--keep", type=pathlib.Path, help="the folder to work in, which stays")
+    parser.add_argument("--seed", type=int, default=1, help="the seed that chooses the pairs of --share")
+    parser.add_argument("--keep", type=pathlib.Path, help="a folder for the runs that is not deleted")
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
     options = [x for x in table.OPTIONS if not (arguments.without_ranks and x.ranks > 1)]

@@ -1,4 +1,4 @@
-"""The options that option_pairs.py combines, the pairs that the program refuses, and those whose numbers differ for a reason."""
+"""The options that option_pairs.py combines. It also lists the pairs that the program refuses, and those whose numbers differ for a reason."""
 
 import dataclasses
 import json
@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """`same`: changes no logged number beyond rounding. `takes`: beginnings of columns that are there or not, as the other option wants. `excludes`: options with a word in
+    """`same`: changes no logged number beyond rounding. `takes`: beginnings of names of columns that depend on the other option. `excludes`: options with a word in
     common are no pair."""
 
     name: str
@@ -27,7 +27,7 @@ class Option:
 
 @dataclasses.dataclass(frozen=True)
 class Base:
-    """What all pairs of a pass have in common, and how far rounding takes a loss."""
+    """What all pairs of a pass have in common, and how much rounding may change a loss."""
 
     name: str
     options: tuple
@@ -206,7 +206,7 @@ REFUSED = {
 # Options that `--lr-range` refuses, with words of the refusal.
 NO_LR_RANGE = {}
 
-# Pairs whose numbers are others although one of the two changes none alone, and why.
+# Pairs whose numbers change although one of the two options changes none by itself, and why.
 DIFFERS = {
     ("micro_batch", "batch statistics"): "each micro-batch has its own",
     ("micro_batch", "lora and train"): "dropout draws for each micro-batch",

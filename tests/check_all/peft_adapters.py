@@ -1,9 +1,9 @@
-"""Adapters that `export --format peft` writes, loaded by PEFT: with them the base computes what the merged ONNX file computes.
+"""Loads adapters of `export --format peft` with PEFT: the base model with them must compute what the merged ONNX file computes.
 
     python tests/check_all/peft_adapters.py [--keep FOLDER]
 
 Trains adapters of models/digits (convolutions and linear layers) and runs the recipe models/lora (a BERT in Hugging Face's layout, with a new last
-layer). Skipped with a message without the packages peft, onnxruntime, transformers and tokenizers.
+layer). Without the packages peft, onnxruntime, transformers and tokenizers it is skipped with a message.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""Adapters of the models of docs/hugging_face.md, loaded by PEFT into the transformers' model: its logits are those of `tandem predict`.
+"""Loads adapters for the models of docs/hugging_face.md with PEFT: the model of transformers must give the logits of `tandem predict`.
 
     python tests/check_all/peft_models.py [--tool build/tandem] [--only NAME]… [--to FOLDER]
 
-Small models with random weights, exported by both of PyTorch's exporters and trained three steps: adapters, and the last layer where the model has one for
-its task. Needs peft and transformers.
+The models are small, have random weights, and are exported by both of PyTorch's exporters. Three steps train the adapters, and the last layer if the model
+has one for its task. Needs peft and transformers.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def settings(name):
 
 
 def difference(tool, name, exporter, folder):
-    """The differences of PEFT's logits from predict's, and of the adapters' from none, in parts of the largest."""
+    """The differences of PEFT's logits from predict's, and of logits with adapters from those without, relative to the largest."""
     import peft
 
     task, model = make(name, seed=0)
@@ -73,7 +73,7 @@ def difference(tool, name, exporter, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool", type=pathlib.Path, default=ROOT / "build" / "tandem")
-    parser.add_argument("--to", type=pathlib.Path, help="keeps the files")
+    parser.add_argument("--to", type=pathlib.Path, help="a folder that keeps the files")
     parser.add_argument("--only", action="append", choices=MODELS)
     options = parser.parse_args()
     torch.set_num_threads(1)

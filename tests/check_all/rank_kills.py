@@ -1,6 +1,7 @@
-"""Four ranks with a sharded table and sharded optimizer states are killed twenty times, one of them at a time: at a random moment, and every second
-time while a checkpoint is written. Each time all ranks end within ten seconds, --resume goes on, and the run ends with the bytes of one that
-was not killed.
+"""Kills one of four ranks twenty times, at a random moment or (every second time) while a checkpoint is written.
+
+The ranks shard a table and the optimizer states. Each time, all ranks must end within ten seconds, and --resume must continue. At the end, the
+run must have the same bytes as one that was not killed.
 
     python3 tests/check_all/rank_kills.py [--kills 20] [--seed 1]"""
 
@@ -72,7 +73,7 @@ def checkpoints(run_dir):
 
 
 def kill_one(run_dir, process, dice, while_writing, seconds):
-    """Kills a rank; how long the others lived on, or None where the run was over before."""
+    """Kills a rank; returns how many seconds the others ran on, or None if the run had ended before."""
     known = checkpoints(run_dir)
     if not wait_for(lambda: process.poll() is not None or len(ranks_of(run_dir)) == RANKS, 60):
         return None
@@ -121,7 +122,7 @@ def main():
         whole, run = folder / "whole", folder / "run"
         begin = time.time()
         if started(whole, policy, log).wait() != 0:
-            return verdict(False, "the run that nobody kills ends with an error")
+            return verdict(False, "the run that is not killed ends with an error")
         seconds = time.time() - begin
         kills, in_writes, longest = 0, 0, 0.0
         for attempt in range(4 * options.kills):
@@ -142,13 +143,13 @@ def main():
             in_writes += while_writing and unfinished(run)
             longest = max(longest, lived)
             print(f"kill {kills}: the others ended after {lived:.1f} s, checkpoints {checkpoints(run)[-1:]}", file=sys.stderr)
-        ok = verdict(kills == options.kills, f"{kills} kills of one of {RANKS} ranks, {in_writes} of them within a checkpoint")
+        ok = verdict(kills == options.kills, f"{kills} kills of one of {RANKS} ranks, {in_writes} of them while a checkpoint was written")
         ok &= verdict(longest <= MOST_SECONDS, f"the other ranks ended within {longest:.1f} s, at most {MOST_SECONDS:.0f} s")
         ended = started(run, policy, log, "--resume").wait()
-        ok &= verdict(ended == 0, f"the run goes on to its end: exit code {ended}")
+        ok &= verdict(ended == 0, f"the run continues to its end: exit code {ended}")
         if ended == 0:
             others = differing(whole, run)
-            ok &= verdict(not others, f"and ends with the bytes of the run that nobody has killed: {others or 'no file differs'}")
+            ok &= verdict(not others, f"and ends with the bytes of the run that was not killed: {others or 'no file differs'}")
         text = (folder / "log").read_text()
         named = text.count("has died") + text.count("connection")
         ok &= verdict(named > 0, f"the rank that was killed is named {named} times")

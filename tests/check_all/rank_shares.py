@@ -1,5 +1,7 @@
-"""MNIST of one seed on 8 ranks x 32 and on 1 x 256: the same losses. Wide & Deep on four ranks that shard its tables: one and three
-processes read its checkpoint, evaluate it to the same metrics and go on with the same losses.
+"""Checks that losses do not depend on the number of ranks.
+
+MNIST with one seed has the same losses on 8 ranks x 32 samples and on 1 x 256. Wide & Deep trains on four ranks that shard its tables; one
+process and three processes then read its checkpoint, get the same metrics and continue with the same losses.
 
     python3 tests/check_all/rank_shares.py [mnist] [wide_deep]"""
 
@@ -55,7 +57,7 @@ def mnist(folder):
 
 
 def copy_at(run_dir, to, step):
-    """The run as it was when it had just saved that step."""
+    """The run as it was right after it saved that step."""
     subprocess.run(["cp", "-al", run_dir, to], check=True)
     for checkpoint in (to / "checkpoints").glob("step-*"):
         if checkpoint.name != f"step-{step:08d}":
@@ -95,7 +97,7 @@ def wide_deep(folder):
         copy_at(whole, again, half)
         launched(ranks, "train", config, "--run-dir", again, *keys, "checkpoint.every=1000 epochs", "--resume")
         apart = worst(losses(again), wanted, sorted(wanted))
-        ok &= verdict(apart <= 1e-5, f"wide_deep: {ranks} go on from step {half} of 4: losses differ by {apart:.1e}")
+        ok &= verdict(apart <= 1e-5, f"wide_deep: {ranks} continue from step {half} of 4: losses differ by {apart:.1e}")
     return ok
 
 

@@ -1,12 +1,15 @@
-"""Runs the recipes of models/: each run.sh, its expected numbers, and its training killed at random times and resumed.
+"""Runs the recipes of models/: compares each run.sh with its expected numbers, then kills and resumes its training at random times.
 
     python3 tests/check_all/recipes.py [--only NAME]… [--kills 5] [--seed 1] [--keep FOLDER] [key=value …]
 
-A recipe is a folder of models/ with a run.sh. First the one command as a user gives it: it trains for seconds, evaluates, exports and verifies, and the
-numbers of expected.json (`recipe`: {metric: {at_least} or {at_most}}) have to be there. Then the same training twice, with a checkpoint every few
-steps: one as it is, one that SIGKILL ends several times, at random times of the length that a run takes, and --resume goes on with. All checkpoints
-that both keep have the same bytes in every file, and metrics.jsonl has the same steps with the same losses. A recipe whose packages or data are missing is
-skipped by name.
+A recipe is a folder of models/ with a run.sh.
+
+1. run.sh, as a user calls it, trains for seconds, evaluates, exports and verifies. The numbers must keep the limits of expected.json
+   (`recipe`: {metric: {at_least} or {at_most}}).
+2. The same training runs twice, with a checkpoint every few steps. One run is not interrupted; SIGKILL ends the other several times, at random
+   times, and --resume continues it. All checkpoints that both keep must have the same bytes in every file, and metrics.jsonl the same losses.
+
+If packages or data of a recipe are missing, it is skipped by name.
 """
 
 import argparse
@@ -70,7 +73,7 @@ def train_whole(arguments, run):
 
 
 def train_killed(arguments, run, times):
-    """Kills the training after each of these times and resumes it, the last time to its end: how often it was killed, and the exit code."""
+    """Kills the training after each of these times and resumes it, the last time to its end. Returns how often it was killed, and the exit code."""
     killed = 0
     for limit in (*times, None):
         begun = (run / "metrics.jsonl").exists()
@@ -96,7 +99,7 @@ def same_runs(name, whole, killed):
     for step in sorted(steps[0] & steps[1]):
         ours, theirs = (contents(run / "checkpoints" / step) for run in (whole, killed))
         differing = sorted(file for file in ours.keys() | theirs.keys() if ours.get(file) != theirs.get(file))
-        ok &= verdict(not differing, f"{name}: {step} has the same bytes" + (f", but for {', '.join(differing)}" if differing else ""))
+        ok &= verdict(not differing, f"{name}: {step} has the same bytes" + (f", except for {', '.join(differing)}" if differing else ""))
     ours, theirs = lines_of(whole), lines_of(killed)
     # A process logs its first step as well.
     expected = {json.dumps(line, sort_keys=True) for line in ours}
@@ -105,7 +108,7 @@ def same_runs(name, whole, killed):
     ok &= verdict(len(keys) == len(set(keys)), f"{name}: no step is logged twice")
     common = {key(line) for line in ours}
     differing = [line for line in theirs if key(line) in common and json.dumps(line, sort_keys=True) not in expected]
-    return ok & verdict(not differing and common <= set(keys), f"{name}: the same {len(common)} lines" + (f", but for {differing[:1]}" if differing else ""))
+    return ok & verdict(not differing and common <= set(keys), f"{name}: the same {len(common)} lines" + (f", except for {differing[:1]}" if differing else ""))
 
 
 def resumes(name, folder, arguments, kills, generator):
@@ -150,7 +153,7 @@ def check(name, folder, keys, kills, generator):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("keys", nargs="*", help="of train.toml, for all recipes: threads=1")
+    parser.add_argument("keys", nargs="*", help="keys of train.toml for all recipes, such as threads=1")
     parser.add_argument("--only", action="append", choices=recipes(), help="one recipe; may be repeated")
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)

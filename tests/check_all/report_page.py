@@ -1,8 +1,8 @@
 """Opens a report of two short runs in a headless Chromium, on a wide and on a narrow screen, light and dark.
 
-    python3 tests/check_all/report_page.py [--keep FOLDER]     FOLDER gets the page and pictures of it
+    python3 tests/check_all/report_page.py [--keep FOLDER]     FOLDER gets the page and its screenshots
 
-Skipped with a message where there is no chromium, chromium-browser or google-chrome.
+Without chromium, chromium-browser or google-chrome it is skipped with a message.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""How far losses of PyTorch's own ResNet-50 part on CIFAR-10 where only the order of float32 sums differs: the peer of resnet50_ranks.py.
+"""Measures how much losses of PyTorch's ResNet-50 on CIFAR-10 differ if only the order of float32 sums differs: the peer of resnet50_ranks.py.
 
     PYTHON tests/check_all/resnet50_peer.py [--lr 0.02] [--samples 256] [--steps 5]
 
-One process, the same weights and samples, plain SGD, four times: as it is; with weights and samples channels-last; with the samples of each
-batch in another order; in float64. Prints the losses of the first one, and by how much each of the others is apart from it, step by step.
+One process trains four times with the same weights and samples by plain SGD: unchanged; with weights and samples channels-last; with the
+samples of each batch in another order; in float64. It prints the losses of the first training, and how much each other one differs, step by step.
 """
 
 import argparse

@@ -1,11 +1,13 @@
-"""ResNet-50 on CIFAR-10, 8 ranks x 32 with synchronised BatchNormalization compared with one process x 256: the difference of the first loss, of the
-states behind the first step of plain SGD, of every parameter's gradient in the second one, and of the losses of five steps.
+"""Compares ResNet-50 on CIFAR-10 on 8 ranks x 32 samples, with synchronised BatchNormalization, with one process x 256.
+
+It compares the first loss, the states after the first step of plain SGD, every parameter's gradient in the second step, and the losses of
+five steps.
 
     python3 tests/check_all/resnet50_ranks.py [--model resnet50] [--ranks 8] [--samples 32] [--steps 5] [--float64]
 
-Losses of float32 part after some steps by more than rounding: a Relu whose input is near zero takes the other side, and everything behind it
-differs by as much as it lets through. The first loss does not know of that. --float64 trains a copy of the model in float64,
-where the same five steps have to agree to 1e-4: on the reference kernels, which are slow; take fewer --samples."""
+In float32, losses differ by more than rounding after some steps: a Relu whose input is near zero may pass it in one run and not in the other,
+and everything after it differs. The first loss is not affected. --float64 trains a copy of the model in float64, where the same five steps
+must agree to 1e-4. It runs on the reference kernels, which are slow: use fewer --samples."""
 
 import argparse
 import json
@@ -106,7 +108,7 @@ def compare(options, folder, model, most):
     print(f"first loss: {together[0]:.9f} and {alone[0]:.9f}, apart by {abs(together[0] - alone[0]) / abs(alone[0]):.1e}")
     weights = sorted(((apart(first[name], alone_first[name]), name) for name in first), reverse=True)
     gradients = sorted(((apart(step[name], alone_step[name]), name) for name in step), reverse=True)
-    for title, list_of in (("states behind the first step", weights), ("gradients of the second step", gradients)):
+    for title, list_of in (("states after the first step", weights), ("gradients of the second step", gradients)):
         median = statistics.median(number for number, _ in list_of)
         print(f"{title}: median {median:.1e}, most {list_of[0][0]:.1e} ({list_of[0][1]}), then "
               + ", ".join(f"{number:.1e} ({name})" for number, name in list_of[1:4]))  # fmt: skip
@@ -123,7 +125,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="resnet50", choices=("resnet50", "resnet18"))
     parser.add_argument("--ranks", type=int, default=8)
-    parser.add_argument("--samples", type=int, default=32, help="of a rank")
+    parser.add_argument("--samples", type=int, default=32, help="samples of a rank")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--float64", action="store_true")
     options = parser.parse_args()

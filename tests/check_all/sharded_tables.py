@@ -1,5 +1,7 @@
-"""A sharded table of 8 GiB unless GIB says otherwise: four ranks train it, write a checkpoint and resume; one process and three
-ranks go on from the same checkpoint; it is exported. No rank holds more than its part and what a step takes."""
+"""Trains a table of 8 GiB that four ranks shard (GIB gives another size).
+
+The ranks train it, write a checkpoint and resume. One process and three ranks then continue from the same checkpoint, and the table is
+exported. No rank may hold more than its shard and what a step needs."""
 
 import json
 import os
@@ -47,7 +49,7 @@ def is_tandem(process):
 
 
 def run(*arguments):
-    """Runs build/tandem with its children; the most bytes that one process of it held at a time."""
+    """Runs build/tandem with its children; returns the largest memory, in bytes, that one process had."""
     most, over = [0], threading.Event()
 
     def watch():
@@ -113,7 +115,7 @@ with tempfile.TemporaryDirectory(dir=os.environ.get("TANDEM_SCRATCH")) as folder
         worst = max(abs(found[step] - wanted[step]) / abs(wanted[step]) for step in wanted)
         ok &= verdict(
             set(found) == set(wanted) and worst <= (0 if ranks == RANKS else 1e-5),
-            f"{ranks} ranks go on from the checkpoint: losses differ by {worst:.1e}",
+            f"{ranks} ranks continue from the checkpoint: losses differ by {worst:.1e}",
         )
         if ranks == RANKS:
             end = f"checkpoints/step-{STEPS:08d}"

@@ -1,8 +1,8 @@
-"""Event files of a recipe, read by TensorBoard's own EventAccumulator: each number of metrics.jsonl once, histograms, the graph, after a resume too.
+"""Reads the event files of a recipe with TensorBoard's EventAccumulator: each number of metrics.jsonl once, histograms, the graph, also after a resume.
 
     python tests/check_all/tensorboard_events.py [--keep FOLDER]
 
-Trains models/digits in two parts with log.also = ["tensorboard", "csv"]. Needs the package tensorboard; skipped with a message without it.
+Trains models/digits in two parts with log.also = ["tensorboard", "csv"]. Without the package tensorboard it is skipped with a message.
 """
 
 import argparse

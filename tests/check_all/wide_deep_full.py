@@ -1,5 +1,7 @@
-"""Wide & Deep at its published size: the losses of ten steps compared with a double-precision script's, the same wherever its tables are, what
-crosses the link, and the answer to a device that is too small."""
+"""Checks Wide & Deep at its published size.
+
+The first losses must be those of a script in double precision, and the losses of ten steps must not depend on the device of its tables. It also
+checks the bytes that are copied to the device, and the message about a device that is too small."""
 
 import json
 import os
@@ -55,7 +57,7 @@ def losses_of(kind, python, policies):
         f"{kind}: l2 {first['l2']:.6f}, in double precision {wanted['l2']:.6f}",
     )
     if kind == "uniform":
-        ok &= verdict(relative(first["l2"], 0.1997) <= 0.005, f"{kind}: l2 {first['l2']:.6f} beside 0.1997")
+        ok &= verdict(relative(first["l2"], 0.1997) <= 0.005, f"{kind}: l2 {first['l2']:.6f} next to 0.1997")
     most = wanted["base_rate_entropy"] + 0.02
     ok &= verdict(last["wide_loss"] <= most, f"{kind}: wide_loss {last['wide_loss']:.4f} at step {STEPS}, at most {most:.4f}")
     for name, policy in policies.items():

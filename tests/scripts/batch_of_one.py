@@ -1,9 +1,9 @@
-"""Models exported with a batch of one, by both exporters, and what PyTorch computes with a batch of four.
+"""Exports models with a batch of one by both exporters, and computes a batch of four in PyTorch.
 
     python tests/scripts/batch_of_one.py [--keep]   # torch, onnx, onnxscript; --keep: only files that are missing
 
-Writes tests/data/batch_of_one/NAME.EXPORTER.onnx and cases.json. `outputs` null: the file does not
-show what the model means, so that it has to be refused.
+Writes tests/data/batch_of_one/NAME.EXPORTER.onnx and cases.json. If `outputs` is null, the file does
+not show what the model means, so it must be refused.
 """
 
 import json

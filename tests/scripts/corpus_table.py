@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""docs/corpus.md: which files of other projects the tool imports, plans a training step of, or refuses, and why.
+"""Writes docs/corpus.md: which files of other projects the tool can import and plan a training step for, and why it refuses the others.
 
     python3 tests/scripts/corpus_table.py [--tool build/tandem] [--corpus ../shared/corpus] [--jobs 2] [--to docs/corpus.md]
 
-The corpus is the folder `corpus` of TANDEM_SHARED. Needs nothing but Python.
+The corpus is the folder `corpus` of TANDEM_SHARED. Needs only Python.
 """
 
 import argparse

@@ -1,6 +1,7 @@
-"""Writes tests/data/data_extents.json: models in which data decides extents, and what they compute; tests/data/data_extents/*.onnx, those of
-them that the tool's tests open as files; and tests/data/chosen_rows.json: models in double that can be trained, since what data chooses is
-masked.
+"""Writes models whose data decides extents, and what they compute.
+
+tests/data/data_extents.json has the models, tests/data/data_extents/*.onnx those that the tool's tests open as files.
+tests/data/chosen_rows.json has models in double that can be trained, because masks select what data chooses.
 
     python tests/scripts/data_extents.py
 

@@ -1,10 +1,11 @@
-"""Writes tests/data/exports/: small networks exported by both of PyTorch's exporters, by the default call and by the
-one that training needs, and expected.json, what each file has lost.
+"""Writes tests/data/exports/: small networks exported by both of PyTorch's exporters, and what each file lacks.
+
+Each network is exported by the default call and by the one that training needs. expected.json says what the file has lost.
 
 python tests/scripts/export_notes.py
 
-What is expected comes from the module, not from the file's form: a file is "for inference" where the name of a parameter
-or of a running statistic is missing in it (but for ties), or a matrix has a name that the module does not know; rows of padding are those of
+What is expected comes from the module, not from the file: a file is "for inference" if the name of a parameter or of a
+running statistic is missing in it (except tied ones), or if a matrix has a name that the module does not know; rows of padding are those of
 nn.Embedding's padding_idx; weights are untied where the module has one tensor for two places and the file two.
 """
 

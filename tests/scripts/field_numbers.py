@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What functions of fields make of numbers: Python's float64, rounded once to float32.
+"""Computes functions of fields in Python's float64, rounded once to float32.
 
     python tests/scripts/field_numbers.py > tests/data/field_numbers.json
 

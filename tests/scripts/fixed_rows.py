@@ -1,5 +1,6 @@
-"""Writes tests/data/fixed_rows.json: five steps of PyTorch over tests/data/exports/bag_padding.dynamo.onnx, whose row 0 is
-nn.Embedding's padding_idx, with ids of padding in every batch.
+"""Writes tests/data/fixed_rows.json: five steps of PyTorch over a network whose padding row must not change.
+
+The network is tests/data/exports/bag_padding.dynamo.onnx. Its row 0 is nn.Embedding's padding_idx, and every batch has ids of padding.
 
 python tests/scripts/fixed_rows.py
 """

@@ -1,4 +1,4 @@
-"""Small language models as optimum exports them, and the losses that transformers computes of them: tests/data/language_models/.
+"""Writes tests/data/language_models/: small language models as optimum exports them, and the losses that transformers computes.
 
     python tests/scripts/language_models.py
 

@@ -1,4 +1,4 @@
-"""Scales, skipped steps and states of PyTorch's GradScaler with Adam over scripted gradients -> tests/data/loss_scale.json."""
+"""Writes tests/data/loss_scale.json: scales, skipped steps and states of PyTorch's GradScaler with Adam for given gradients."""
 
 import json
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a learning-rate range test finds for a sweep whose losses are a formula, by NumPy.
+"""Computes in NumPy what a learning-rate range test finds if its losses are a formula.
 
     python tests/scripts/lr_range_expectations.py > tests/data/lr_range.json
 

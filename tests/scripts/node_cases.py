@@ -18,7 +18,7 @@ class NodeCases:
         self.domain, self.version, self.cases = domain, version, []
 
     def add(self, name, op, inputs, attributes=None, outputs=1, domain=None, opset=17, result=None):
-        """`outputs`: how many, or a list of which are asked for. `result`: of an operator that onnxruntime has for GPUs alone."""
+        """`outputs`: how many, or a list of those that are asked for. `result`: for an operator that onnxruntime has only for GPUs."""
         domain = self.domain if domain is None else domain
         attributes = attributes or {}
         wanted = [True] * outputs if isinstance(outputs, int) else outputs

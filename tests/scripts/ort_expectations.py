@@ -1,4 +1,4 @@
-"""Losses of trainings as onnxruntime's on-device API runs them, by PyTorch: tests/data/ort_losses.json.
+"""Writes tests/data/ort_losses.json: losses of PyTorch, trained as onnxruntime's on-device API trains.
 
     python3 tests/scripts/ort_expectations.py    needs bench/peers/requirements.txt
 

@@ -1,10 +1,10 @@
-"""Packs the node tests that concern us into tests/data/onnx_node/NN.tar.gz, each below 200 KiB.
+"""Packs ONNX's node tests of imported operators into tests/data/onnx_node/NN.tar.gz, each below 200 KiB.
 
     python tests/scripts/pack_onnx_node_tests.py [--to FOLDER]
 
-A case belongs to it where every operator of its graph is one that the project imports and its files are below 100 KB together. How many
-there are is in count.txt. What is left out for its size is in left_out.txt: dump_onnx_node_tests.py writes everything.
-`cmake -E tar xzf NN.tar.gz` unpacks one to CASE/{model.onnx, test_data_set_0/…}.
+A case is packed if import has every operator of its graph, and its files have less than 100 KB together. count.txt has the number of
+cases, left_out.txt those that are too large; dump_onnx_node_tests.py writes all. `cmake -E tar xzf NN.tar.gz` unpacks an archive to
+CASE/{model.onnx, test_data_set_0/…}.
 """
 
 import argparse

@@ -102,7 +102,7 @@ class NextToken(nn.Module):
 
 
 class Tagger(nn.Module):
-    """Two layers of LSTM in two directions over packed sequences, and a label of each position; those behind a sequence get the bias."""
+    """Two layers of LSTM in two directions over packed sequences, and a label of each position; those after the end of a sequence get the bias."""
 
     def __init__(self, vocabulary=65, width=16, hidden=12):
         super().__init__()

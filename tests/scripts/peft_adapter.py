@@ -8,8 +8,8 @@
     models/lora/run.sh
     python tests/scripts/peft_adapter.py RUN/adapter RUN/lora.onnx --bert build/models/lora
 
---bert: of models/lora, whose folder this is; the base is what transformers loads from FOLDER/bert with a new last layer, as it stands in the
-adapter. Needs PyTorch, onnx, onnxruntime and peft; with --bert transformers and tokenizers.
+--bert names the folder of models/lora. The base is then what transformers loads from FOLDER/bert, with the new last layer that the adapter
+has. Needs PyTorch, onnx, onnxruntime and peft; with --bert transformers and tokenizers.
 """
 import argparse
 import json

@@ -1,13 +1,13 @@
-"""Writes tests/data/row_optimizers/: 50 steps of every optimizer for tables whose gradients come as rows; a file for each kind.
+"""Writes tests/data/row_optimizers/: 50 steps of every optimizer for tables whose gradients come as rows; a file for each optimizer.
 
     python tests/scripts/row_optimizers.py [--check mindspore|torch|tensorflow]
 
-Plain double-precision NumPy after the published formulas, one row after the other. --check compares with a library that has the
-optimizer (float32, where it is installed) instead of writing.
+Each formula is written as published, in NumPy's float64, one row after the other. --check does not write, but compares with a library
+that has the optimizer (float32) if it is installed.
 
-What holds for all kinds: a step takes ids [n] and gradient rows [n, D]. The gradient of a table's row is the sum of the gradient rows with
-its id, in their order. Rows that occur are updated once; all others keep every bit of value and states (but under formulas marked @dense,
-whose meaning is dense). Steps count from 1 and count when the batch is empty, too. A row that occurs with a sum of zero is updated like any
+For all optimizers: a step takes ids [n] and gradient rows [n, D]. The gradient of a table's row is the sum of the gradient rows with
+its id, in their order. Rows that occur are updated once; all others keep every bit of value and states, except with formulas marked @dense,
+which are dense. Steps count from 1, and a step with an empty batch counts, too. A row that occurs with a sum of zero is updated like any
 other.
 
 Gradients are multiples of 1/64 below 2: float32 sums of them are exact in any order.

@@ -1,4 +1,4 @@
-"""Writes tests/data/scalar_functions.json: what PyTorch computes of the scalar functions and their gradients.
+"""Writes tests/data/scalar_functions.json: what PyTorch computes for the scalar functions and their gradients.
 
     python tests/scripts/scalar_functions.py
 

@@ -91,7 +91,7 @@ def one_cycle(steps, **options):
 
 
 def one_cycle_rates(**options):
-    """OneCycleLR refuses a step behind its last one."""
+    """OneCycleLR refuses a step after its last one."""
     of = optimizer()
     scheduler = one_cycle(STEPS, **options)(of)
     result = [of.param_groups[0]["lr"]]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/data/sklearn: models of scikit-learn by skl2onnx, and what training and onnxruntime make of them.
+"""Writes tests/data/sklearn: models of scikit-learn by skl2onnx, and their results in training and in onnxruntime.
 
     python3 tests/scripts/sklearn_models.py     (scikit-learn, skl2onnx, onnxruntime, torch)
 

@@ -1,4 +1,4 @@
-"""Functions as exporters take them apart, at extreme values, and what PyTorch's own functions give in float64.
+"""Writes functions as exporters split them, at extreme values, with the results of PyTorch's own functions in float64.
 
     python tests/scripts/stable_functions.py      # torch
 

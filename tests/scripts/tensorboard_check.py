@@ -2,8 +2,8 @@
 
     python tests/scripts/tensorboard_check.py RUN
 
-Needs `pip install tensorboard`; without it the script says so and exits with 77. Trained with log.also = ["tensorboard"] and
-log.histograms = ["**"], the run also shows that histograms and the graph are read.
+Needs `pip install tensorboard`; without it the script says so and exits with 77. If the run was trained with log.also = ["tensorboard"]
+and log.histograms = ["**"], histograms and the graph are checked, too.
 """
 
 import json

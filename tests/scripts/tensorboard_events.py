@@ -1,4 +1,4 @@
-"""Writes tests/data/tensorboard/expected.json: what Protocol Buffers make of events as TensorBoard reads them, and NumPy of histograms.
+"""Writes tests/data/tensorboard/expected.json: TensorBoard's events as Protocol Buffers write them, and histograms as NumPy counts them.
 
     python tests/scripts/tensorboard_events.py
 

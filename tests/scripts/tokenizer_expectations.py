@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What Hugging Face's tokenizers make of texts: tests/data/tokenizers/*.json.
+"""Writes tests/data/tokenizers/*.json: the ids that Hugging Face's tokenizers give to texts.
 
     tests/scripts/tokenizer_expectations.py            writes the files that tests read
     tests/scripts/tokenizer_expectations.py --lines N  prints N lines with their ids, for a long comparison
 
-parts.json has normalizers, pre-tokenizers and decoders alone; NAME.json has a small tokenizer that is trained here, as
-its tokenizer.json says it, and the ids of all lines of lines.json.
+parts.json has single normalizers, pre-tokenizers and decoders. NAME.json has a small tokenizer that is trained here, in the form of
+tokenizer.json, and the ids of all lines of lines.json.
 """
 import argparse
 import json

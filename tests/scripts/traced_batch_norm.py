@@ -1,4 +1,4 @@
-"""Writes tests/data/notices/traced/: files of torch.onnx.export(dynamo=True), which has no training_mode, and expected.json.
+"""Writes tests/data/notices/traced/: files of torch.onnx.export(dynamo=True), which never sets training_mode, and expected.json.
 
 python tests/scripts/traced_batch_norm.py
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/data/training_info: small models with ONNX's training_info, and what their training gives.
+"""Writes tests/data/training_info: small models with ONNX's training_info, and the results of their training.
 
     python3 tests/scripts/training_info.py     (onnx, numpy, torch)
 
@@ -138,7 +138,7 @@ def gradients_of(values, step):
 
 
 def stepped(name, update, states, rate, count):
-    """The nodes of the update alone, in float64 where that is what they take."""
+    """Only the nodes of the update, in float64 if they take it."""
     nodes = update([f"gradient.{p}" for p in PARAMETERS])
     types = [("R", TensorProto.DOUBLE, []), ("T", TensorProto.INT64, [])]
     for p in PARAMETERS:

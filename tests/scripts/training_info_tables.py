@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Adds models with an embedding table to tests/data/training_info: table_NAME.onnx, and tables.npz with what training gives.
+"""Adds models with an embedding table to tests/data/training_info: table_NAME.onnx, and tables.npz with the results of training.
 
     python3 tests/scripts/training_info_tables.py     (onnx, numpy, torch)
 
-Of each sample two of 200 rows are looked up, one of them often; their sum goes through a product to the loss. Gradients are PyTorch's
+Each sample looks up two of 200 rows, one of them often. Their sum goes through a product to the loss. Gradients are PyTorch's
 in float64 and dense, as ONNX means them; updates are the formulas of ai.onnx.preview.training.
 """
 

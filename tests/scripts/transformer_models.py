@@ -3,7 +3,7 @@
     python tests/scripts/transformer_models.py
 
 BERT and Llama (shared heads) with padding, by PyTorch's exporters, and BERT as onnxruntime's optimizer of transformers leaves it. transformers 5.24.0,
-onnxruntime 1.32.0. NAME.json: `attention`, how many operators of the engine there have to be; inputs and the one output.
+onnxruntime 1.32.0. NAME.json: `attention`, the number of Attention operators that the graph must have; inputs and the one output.
 """
 
 import json

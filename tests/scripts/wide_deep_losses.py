@@ -1,4 +1,4 @@
-"""What the first step of models/wide_deep/full.toml must report, in double precision from the same file and ids.
+"""Computes what the first step of models/wide_deep/full.toml must report, in double precision from the same file and ids.
 
     python tests/scripts/wide_deep_losses.py MODEL.onnx train.npz [--batch 16000]
 

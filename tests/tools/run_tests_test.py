@@ -131,7 +131,7 @@ class RunTests(unittest.TestCase):
     def test_a_bad_end_behind_the_last_test_fails(self):
         status, output, results, _ = self.run_tests(ONLY="Passes", STATUS="23")
         self.assertEqual((status, results), (1, {"Passes": "failed"}))
-        self.assertIn("test_area ended with exit status 23 behind this test, its last", output)
+        self.assertIn("test_area ended with exit status 23 after this test, its last", output)
 
     def test_a_failure_outside_of_tests_fails(self):
         status, _, _, _ = self.run_tests(ONLY="Passes", STATUS="1")
