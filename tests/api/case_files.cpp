@@ -56,7 +56,7 @@ std::string model_of(const std::string& text) {
 
 template <class T>
 HostTensor round_of(const Shape& shape, int least, int most, int step) {
-  HostTensor tensor(TensorType{dtype_of<T>::value, shape});
+  HostTensor tensor(TensorType{tandem::dtype_of<T>::value, shape});
   int next = least;
   for (T& x : tensor.as<T>()) {
     x = static_cast<T>(next);

@@ -202,7 +202,7 @@ TEST_F(FineTuningTest, ANewLastLayerStartsAsPyTorchsLinearDoes) {
   EXPECT_LT(most, bound);
   EXPECT_LT(least, -0.98f * bound);
   EXPECT_GT(most, 0.98f * bound);
-  EXPECT_EQ(parameters.at("fc2.bias").shape, (std::vector<std::int64_t>{40}));
+  EXPECT_EQ(parameters.at("fc2.bias").shape(), (std::vector<std::int64_t>{40}));
 }
 
 TEST_F(FineTuningTest, AdaptersAndANewLastLayerGoTogether) {

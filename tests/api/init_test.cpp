@@ -40,7 +40,7 @@ const std::string parity = source_tree + "tests/data/parity/";
 /// Cycles through the values from `least` to `most`, so that both occur.
 template <class T>
 HostTensor round_of(const Shape& shape, int least, int most) {
-  HostTensor tensor(TensorType{dtype_of<T>::value, shape});
+  HostTensor tensor(TensorType{tandem::dtype_of<T>::value, shape});
   int next = least;
   for (T& x : tensor.as<T>()) {
     x = static_cast<T>(next);

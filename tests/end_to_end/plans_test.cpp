@@ -69,7 +69,7 @@ class NetworkProgram {
   }
 
   Program& program() { return *bound_.program; }
-  const Plan& plan() const { return bound_.program->plan(); }
+  const tandem::Plan& plan() const { return bound_.program->plan(); }
   const Lowered& lowered() const { return bound_.program->lowered(); }
 
   std::vector<NodeId> instructions() const {
