@@ -76,7 +76,7 @@ def binary_cross_entropy(
 
 
 def sum_of_squares(of: str, **others: Unpack[TermKeys]) -> Term:
-    """x^2. As a penalty on any value. It takes no `sample_weights`.
+    """x^2. As a penalty on any value.
 
     of: value of the graph.
     """

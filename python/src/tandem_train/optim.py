@@ -293,7 +293,7 @@ class Momentum(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """.
+    """PyTorch's RMSprop.
 
     lr: learning rate. Default: 0.01.
     weight_decay: added to the gradient. Default: 0.0.
@@ -318,7 +318,7 @@ class RMSprop(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """.
+    """PyTorch's Adadelta.
 
     lr: learning rate. Default: 1.0.
     weight_decay: added to the gradient. Default: 0.0.
@@ -339,7 +339,7 @@ class Adadelta(Optimizer):
 
 
 class Adamax(Optimizer):
-    """.
+    """PyTorch's Adamax.
 
     lr: learning rate. Default: 0.002.
     weight_decay: added to the gradient. Default: 0.0.
@@ -360,7 +360,7 @@ class Adamax(Optimizer):
 
 
 class NAdam(Optimizer):
-    """.
+    """PyTorch's NAdam.
 
     lr: learning rate. Default: 0.002.
     weight_decay: added to the gradient unless decoupled_weight_decay. Default: 0.0.
@@ -408,7 +408,7 @@ class RAdam(Optimizer):
 
 
 class Lion(Optimizer):
-    """.
+    """Chen et al. 2023, algorithm 2.
 
     lr: learning rate. Default: 1e-04.
     weight_decay: decoupled. Default: 0.0.
@@ -427,7 +427,7 @@ class Lion(Optimizer):
 
 
 class Adafactor(Optimizer):
-    """.
+    """PyTorch's Adafactor.
 
     lr: learning rate. Default: 0.01.
     weight_decay: decoupled. Default: 0.0.
