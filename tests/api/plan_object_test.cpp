@@ -106,10 +106,10 @@ TEST(PlanObject, EqualsItsJson) {
     EXPECT_EQ(printed["consumers"], copy.consumers);
     EXPECT_EQ(printed["exposed_ms"].get<double>(), copy.exposed_seconds * 1e3);
   }
-  // Weights of the convolutions are updated on the host: line 9 of the file.
+  // Weights of the convolutions are updated on the host: line 10 of the file.
   ASSERT_THAT(plan.hints, SizeIs(1));
   EXPECT_EQ(plan.hints[0].kind, Plan::Hint::Kind::home);
-  EXPECT_EQ(plan.hints[0].line, 9);
+  EXPECT_EQ(plan.hints[0].line, 10);
   EXPECT_EQ(plan.hints[0].bytes, 2 * convolution_bytes);  // gradients there, weights back
   EXPECT_EQ(json["hints"][0]["bytes"], plan.hints[0].bytes);
   EXPECT_EQ(json["hints"][0]["rule"], plan.hints[0].at);

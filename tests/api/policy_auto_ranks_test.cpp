@@ -112,7 +112,8 @@ TEST_F(PolicyAutoRanksTest, SmallNetworksAreDataParallel) {
   EXPECT_THAT(written(), Not(HasSubstr("shard")));
 }
 
-// With rings, the two all-reduces of the digits example would take 82 ms.
+// By hand: 24 messages of 5 us and one that says what a rank runs, and 2 * 4095 / 4096 * 149.5 KiB
+// at 12.5 GB/s. A ring would take 41 ms.
 TEST_F(PolicyAutoRanksTest, ThousandsOfRanksExchangeInPairs) {
   PolicyOptions digits = options("digits", 4096);
   digits.policy.clear();
@@ -122,8 +123,7 @@ TEST_F(PolicyAutoRanksTest, ThousandsOfRanksExchangeInPairs) {
       "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", "
       "logits=\"logits\", labels=\"labels\"}]"};
   const Json exchange = Json::parse(policy_plan(digits).json)["exchange"];
-  EXPECT_GT(exchange["ms"].get<double>(), 0.2);
-  EXPECT_LT(exchange["ms"].get<double>(), 0.5);
+  EXPECT_NEAR(exchange["ms"].get<double>(), 0.1495, 5e-4);
   for (const Json& one : exchange["exchanges"])
     EXPECT_THAT(one["algorithm"].get<std::string>(), AnyOf("halving", "doubling"));
 }

@@ -85,7 +85,7 @@ TEST(PolicyObject, RulesSurviveTextAndFile) {
 }
 
 TEST(PolicyObject, ReadsThePolicyOfDigits) {
-  const std::vector<Rule>& rules = Policy::open(digits_folder + "policy.toml").rules();
+  const std::vector<Rule> rules = Policy::open(digits_folder + "policy.toml").rules();
   ASSERT_THAT(rules, SizeIs(4));
   EXPECT_EQ(rules[0].on, "gpu");
   EXPECT_EQ(rules[1].after, "MaxPool");
@@ -140,7 +140,7 @@ TEST(PolicyObject, ChecksEqualTheirJson) {
     EXPECT_EQ(json["rules"][r]["parameters"], use.matched.parameters);
     EXPECT_EQ(json["rules"][r]["decided"], use.decided);
   }
-  EXPECT_EQ(check.rules[3].line, 9);
+  EXPECT_EQ(check.rules[3].line, 10);
   EXPECT_EQ(check.rules[3].matched.parameters, 4);  // weights and biases of two convolutions
   EXPECT_EQ(check.rules[3].matched.operators, 0);
   EXPECT_EQ(json["warnings"].size(), check.problems.size());
@@ -155,10 +155,10 @@ TEST(PolicyObject, DecisionsNameTheirLines) {
   const Decision &param = explained.decisions[0], &state = explained.decisions[1];
   EXPECT_EQ(param.attribute, Attribute::param);
   EXPECT_EQ(param.value, "gpu");
-  EXPECT_EQ(param.line, 6);
+  EXPECT_EQ(param.line, 7);
   EXPECT_EQ(state.attribute, Attribute::state);
   EXPECT_EQ(state.value, "cpu");
-  EXPECT_EQ(state.line, 9);
+  EXPECT_EQ(state.line, 10);
   EXPECT_EQ(state.file, options.policy);
   EXPECT_EQ(state.why_not, "");
   EXPECT_EQ(explained.decisions[2].line, 0);  // the default
@@ -187,7 +187,7 @@ TEST(PolicyObject, FindKeepsTheRulesOfAPolicyInCode) {
   PolicyOptions options = digits_options();
   const Rule pinned{.at = "fc1.**", .on = "gpu"};
   options.made = Policy::of({pinned});
-  const std::vector<Rule>& rules = find_policy(options, {}).rules();
+  const std::vector<Rule> rules = find_policy(options, {}).rules();
   ASSERT_FALSE(rules.empty());
   EXPECT_EQ(rules.back(), pinned);
 }

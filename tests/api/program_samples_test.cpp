@@ -103,7 +103,7 @@ TEST_F(ProgramSamplesTest, CallbacksSeeStepsEvaluationsAndCheckpoints) {
     saved.push_back(step);
   };
   Trainer(program_config(), with).run();
-  EXPECT_THAT(steps, ::testing::ElementsAre(20, 40, 60));
+  EXPECT_THAT(steps, ::testing::ElementsAre(1, 20, 40, 60));
   EXPECT_THAT(evaluations, ::testing::ElementsAre(30, 60));
   for (const std::uint64_t step : {20, 40, 60}) EXPECT_THAT(saved, Contains(step));
 }

@@ -183,7 +183,7 @@ TEST_F(ApiTrainerTest, FilesThatAreGoneAreToldWithTheirKeys) {
   TrainOptions again = options({"steps=1"});
   again.run_dir = folder_ / "again";
   EXPECT_THAT(error_of([&] { Trainer(here, again); }),
-              HasSubstr("`model` of " + here + ":2:14 names it: put the file there"));
+              HasSubstr("`model` of " + here + ":3:14 names it: put the file there"));
   TrainedOptions moved;
   moved.overrides = {"model.file=" + (folder_ / "moved.onnx")};
   EXPECT_EQ(error_of([&] { evaluate_run(run, moved); }), "no error");
