@@ -2,7 +2,7 @@
 """Checks what the compiler cannot: include borders, file sizes, fixtures, machine paths.
 
     tools/check_tree.py                 exit 1 and one line for each violation; long files only get a notice
-    tools/check_tree.py --list-sources  the C++ files that clang-format formats, separated by NUL
+    tools/check_tree.py --list-sources  the C++ and C files that clang-format formats, separated by NUL
 """
 import collections
 import os
@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SOURCE = (".h", ".cpp", ".cu", ".cuh")
+SOURCE = (".h", ".c", ".cpp", ".cu", ".cuh")
 SCRIPT = (".py", ".sh", ".cmake")
 
 LINES_NOTICE, LINES_LIMIT = 300, 600
@@ -65,7 +65,7 @@ THIRD_PARTIES = [
     ("CUDA", r"cuda|cudnn|cublas|nccl|nvrtc|nvtx3/|curand|cub/|thrust/|cooperative_groups|mma\.h",
      ["kernels/cuda", "tests/cuda"]),
     ("MPI", r"mpi\.h", ["kernels/mpi/plugin", "examples"]),
-    ("DLPack", r"dlpack/", ["api/train", "tests/api"]),
+    ("DLPack", r"dlpack/", ["api/c", "api/train", "tests/api"]),
     ("libjpeg", r"jpeglib\.h|jerror\.h|turbojpeg\.h", ["engine/formats/images"]),
     ("libpng", r"png\.h|pngconf\.h|libpng", ["engine/formats/images"]),
     ("PCRE2", r"pcre2", ["engine/formats/tokenizer"]),

@@ -12,7 +12,7 @@ import sys
 
 import check_tree
 
-CODE = (".h", ".cpp", ".cu", ".cuh", ".inl")
+CODE = (".h", ".c", ".cpp", ".cu", ".cuh", ".inl")
 GENERATED = {"docs/" + page + ".md" for page in
              ("operators", "train_toml", "policy_toml", "losses", "metrics",  # tools/make_docs.sh
               "zoo", "corpus")}  # models/zoo/run.py, tests/scripts/corpus_table.py

@@ -70,14 +70,14 @@ Model::Model(const std::string& path, const ModelOptions& options) {
   impl_ = std::move(impl);
 }
 
-std::vector<ModelPort> Model::inputs() const { return impl_->inputs; }
-std::vector<ModelPort> Model::outputs() const { return impl_->outputs; }
-std::vector<ModelParameter> Model::parameters() const { return impl_->parameters; }
-std::vector<Diagnostic> Model::problems() const { return impl_->problems; }
-std::string Model::text(bool list_parameters) const {
+const std::vector<ModelPort>& Model::inputs() const& { return impl_->inputs; }
+const std::vector<ModelPort>& Model::outputs() const& { return impl_->outputs; }
+const std::vector<ModelParameter>& Model::parameters() const& { return impl_->parameters; }
+const std::vector<Diagnostic>& Model::problems() const& { return impl_->problems; }
+const std::string& Model::text(bool list_parameters) const {
   return list_parameters ? impl_->text_with_parameters : impl_->text;
 }
-std::string Model::json() const { return impl_->json; }
+const std::string& Model::json() const& { return impl_->json; }
 
 }  // namespace v1
 }  // namespace tandem::api

@@ -58,9 +58,9 @@ Policy Policy::parse(const std::string& text, const std::string& name) {
   return policy;
 }
 
-std::vector<Rule> Policy::rules() const { return impl_->rules; }
-std::string Policy::text() const { return impl_->text; }
-std::string Policy::name() const { return impl_->name; }
+const std::vector<Rule>& Policy::rules() const& { return impl_->rules; }
+const std::string& Policy::text() const& { return impl_->text; }
+const std::string& Policy::name() const& { return impl_->name; }
 
 void Policy::save(const std::string& path) const { write_output(path, text(), path, "policy"); }
 

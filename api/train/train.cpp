@@ -473,7 +473,7 @@ TrainResult Trainer::run() {
   return result;
 }
 
-std::string to_text(const MetricTable& table) {
+std::string v1::to_text(const MetricTable& table) {
   return table_text({table.metric, table.names, table.numbers, table.is_matrix});
 }
 

@@ -53,16 +53,23 @@ class Model {
   /// Throws Error{usage} where the file cannot be read as a model at all, and for an unknown pass.
   /// What only blocks training is no error: `problems` has it.
   explicit Model(const std::string& path, const ModelOptions& options = {});
-  std::vector<ModelPort> inputs() const;  // those that are fed
-  std::vector<ModelPort> outputs() const;
-  std::vector<ModelParameter> parameters() const;  // in the order of the file
+  const std::vector<ModelPort>& inputs() const&;  // those that are fed
+  std::vector<ModelPort> inputs() && { return static_cast<const Model&>(*this).inputs(); }
+  const std::vector<ModelPort>& outputs() const&;
+  std::vector<ModelPort> outputs() && { return static_cast<const Model&>(*this).outputs(); }
+  const std::vector<ModelParameter>& parameters() const&;  // in the order of the file
+  std::vector<ModelParameter> parameters() && {
+    return static_cast<const Model&>(*this).parameters();
+  }
   /// Everything that blocks training, missing operators first. `path` is that of the first operator
   /// that is concerned.
-  std::vector<Diagnostic> problems() const;
+  const std::vector<Diagnostic>& problems() const&;
+  std::vector<Diagnostic> problems() && { return static_cast<const Model&>(*this).problems(); }
   bool trains() const { return problems().empty(); }
   /// For people. `list_parameters`: each parameter has a line; else they are only counted.
   const std::string& text(bool list_parameters = false) const;
-  std::string json() const;  // one object, as docs/formats.md says
+  const std::string& json() const&;  // one object, as docs/formats.md says
+  std::string json() && { return static_cast<const Model&>(*this).json(); }
 
  private:
   struct Impl;

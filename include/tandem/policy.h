@@ -55,9 +55,12 @@ class Policy {
   static Policy open(const std::string& path);       // reads a policy.toml
   /// Reads the text of one, which messages call `name`.
   static Policy parse(const std::string& text, const std::string& name = "policy.toml");
-  std::vector<Rule> rules() const;  // the list `auto`, then `rules`: later ones win
-  std::string text() const;         // the text of the file, as it is or would be
-  std::string name() const;         // the path that it was read from, or "policy.toml"
+  const std::vector<Rule>& rules() const&;  // the list `auto`, then `rules`: later ones win
+  std::vector<Rule> rules() && { return static_cast<const Policy&>(*this).rules(); }
+  const std::string& text() const&;  // the text of the file, as it is or would be
+  std::string text() && { return static_cast<const Policy&>(*this).text(); }
+  const std::string& name() const&;  // the path that it was read from, or "policy.toml"
+  std::string name() && { return static_cast<const Policy&>(*this).name(); }
   /// Writes the text; the file appears once it is whole. Throws Error{runtime|usage} where it
   /// cannot.
   void save(const std::string& path) const;

@@ -12,8 +12,8 @@
 
 namespace tandem::api {
 inline namespace v1 {
+
 struct SessionConfig;  // tandem/session_config.h
-}  // namespace v1
 
 /// A model in training, fed by the caller: `step` runs forward, backward and update. The rules for
 /// threads and for moved-from objects are those of a Trainer.
@@ -80,4 +80,5 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
+}  // namespace v1
 }  // namespace tandem::api

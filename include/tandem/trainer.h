@@ -14,10 +14,9 @@
 
 namespace tandem::api {
 inline namespace v1 {
+
 class DataSource;    // tandem/data_source.h
 struct TrainConfig;  // tandem/train_config.h
-}  // namespace v1
-
 
 /// What a logged step or an evaluation reports.
 struct Progress {
@@ -128,4 +127,5 @@ class Trainer {
   std::unique_ptr<Impl> impl_;
 };
 
+}  // namespace v1
 }  // namespace tandem::api

@@ -53,4 +53,5 @@ if(EXISTS ${examples}/mpi_ranks AND EXISTS ${folder}/prefix/lib/libtandem_mpi.so
 endif()
 run(${folder}/prefix/bin/tandem --version)
 run(${folder}/prefix/bin/tandem inspect ${folder}/trained.onnx --json)
+include(${CMAKE_CURRENT_LIST_DIR}/c_consumer.cmake)
 file(REMOVE_RECURSE ${folder})
