@@ -29,8 +29,8 @@ class Tandem(ConanFile):
         cmake_layout(self)
 
     def requirements(self):
-        for name in ("cli11/[>=2.1 <3]", "fmt/[>=9 <12]", "libjpeg-turbo/[>=2.1 <4]", "libpng/[>=1.6 <2]", "nlohmann_json/[>=3.11 <4]",
-                     "onednn/[>=3.2 <4]", "pcre2/[>=10.40 <11]", "protobuf/[>=3.21 <4]", "tomlplusplus/[>=3.3 <4]",
+        for name in ("cli11/[>=2.1 <3]", "dlpack/[>=0.6]", "fmt/[>=9 <12]", "libjpeg-turbo/[>=2.1 <4]", "libpng/[>=1.6 <2]",
+                     "nlohmann_json/[>=3.11 <4]", "onednn/[>=3.2 <4]", "pcre2/[>=10.40 <11]", "protobuf/[>=3.21 <4]", "tomlplusplus/[>=3.3 <4]",
                      "utf8proc/[>=2.8 <3]", "zlib/[>=1.2 <2]"):
             self.requires(name)
 
