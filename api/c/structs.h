@@ -47,11 +47,11 @@ T read_element(const T* first, std::size_t index, const char* name) {
   const std::size_t size = required(first, name).struct_size;
   check_struct_size<T>(size, name);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(first);
-  const T element = read_struct(reinterpret_cast<const T*>(bytes + index * size), name);
-  if (element.struct_size == size) return element;
+  const T* const element = reinterpret_cast<const T*>(bytes + index * size);
+  if (element->struct_size == size) return read_struct(element, name);
   throw bad_argument(name, "the elements of this array differ in struct_size",
                      std::to_string(size) + ", as in the first",
-                     std::to_string(element.struct_size));
+                     std::to_string(element->struct_size));
 }
 
 /// Writes the members that the caller's version has, and 0 into those that this version lacks.

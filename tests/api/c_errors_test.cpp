@@ -157,7 +157,8 @@ TEST(CErrorsTest, StructsMayBeThoseOfLaterVersions) {
 
 TEST(CErrorsTest, ElementsOfAnArrayHaveOneSize) {
   auto config = sized<TandemSessionConfig>();
-  const std::vector<const char*> settings{testing::cross_entropy.c_str()};
+  const std::vector<const char*> settings{testing::cross_entropy.c_str(), "optimizer.kind=sgd",
+                                          "optimizer.lr=0.1"};
   config.model = testing::digits_model.c_str();
   config.batch_size = 4;
   config.settings = testing::texts_in(settings);

@@ -115,7 +115,6 @@ TEST_F(CTrainerTest, RunsLikeTheCppTrainer) {
   EXPECT_THAT(heard_.steps, ElementsAre(1, 30, 60, 90));
   EXPECT_THAT(heard_.evaluations, ElementsAre(45, 90));  // an epoch has 45 steps
   EXPECT_EQ(heard_.last_values.at("accuracy"), expected.evaluation.at("accuracy"));
-  EXPECT_FALSE(heard_.messages.empty());
   EXPECT_THAT(heard_.checkpoints, ::testing::IsSupersetOf({45, 90}));
   for (const std::string& path : heard_.checkpoint_paths)
     EXPECT_THAT(path, HasSubstr(run_dir_ + "/checkpoints/"));
@@ -334,9 +333,10 @@ TEST_F(CTrainerTest, SamplesThatFailEndTheRun) {
   config_.eval_samples = &eval_source;
   train.result = 3;  // labels are read by the check before the first step
   EXPECT_EQ(tandem_trainer_create(&config_, &trainer_), TANDEM_DATA);
-  EXPECT_THAT(tandem_error_message(),
-              HasSubstr("data.fields.labels: `fill` of the program's samples failed: expected 0, "
-                        "got 3"));
+  EXPECT_THAT(
+      tandem_error_message(),
+      ::testing::AllOf(HasSubstr("data.fields.labels: `fill` of the program's samples failed"),
+                       HasSubstr("expected 0, got 3")));
   EXPECT_EQ(train.releases, 0);  // they are still the caller's
 
   source.fill = nullptr;
