@@ -240,9 +240,9 @@ VerifyReport verify_export(const std::string& run, const std::string& exported_f
                                              .got = std::to_string(options.samples)});
   }
   TrainedRun opened = open_trained(run, options);
-  const bool is_split =
-      std::any_of(opened.config.parameters.storage.begin(), opened.config.parameters.storage.end(),
-                  [](const StorageRule& rule) { return rule.kind == tandem::StorageKind::split_bfloat16; });
+  const bool is_split = std::any_of(
+      opened.config.parameters.storage.begin(), opened.config.parameters.storage.end(),
+      [](const StorageRule& rule) { return rule.kind == tandem::StorageKind::split_bfloat16; });
   compute_plainly(opened);
   const std::int64_t fixed = fixed_batch(OnnxFile::open(exported_file));
   opened.config.batch_size = fixed > 0 ? fixed : options.samples;
