@@ -84,6 +84,12 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
     std::erase_if(guess.draft.files,
                   [](const ToldChoice& choice) { return choice.key.starts_with("data.eval."); });
   }
+  const bool has_steps = std::any_of(overrides.begin(), overrides.end(),
+                                     [](const auto& item) { return says(item, "steps"); });
+  if (has_steps) {  // a length that is given is not cut short by a guessed one
+    std::erase_if(guess.draft.section("").keys,
+                  [](const GuessedKey& key) { return key.name == "epochs"; });
+  }
   std::vector<Todo> open = guess.draft.todos();
   std::erase_if(open, [&](const Todo& todo) {
     return std::any_of(overrides.begin(), overrides.end(),

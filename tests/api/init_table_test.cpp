@@ -240,6 +240,10 @@ TEST_F(InitTableRun, TrainTellsEachChoiceThatNoKeySays) {
   EXPECT_THAT(told, AllOf(HasSubstr("guessed    field      word = { from = \"colour\""),
                           HasSubstr("guessed    loss       [ { kind = \"mse\""),
                           Not(HasSubstr("guessed    batch_size"))));
+  // The number of steps that was given is the length: no guessed number of epochs ends the run
+  // first.
+  EXPECT_THAT(told, Not(HasSubstr("guessed    epochs")));
+  EXPECT_THAT(read_file(folder_ / "run/train.resolved.toml"), Not(HasSubstr("\nepochs")));
 }
 
 }  // namespace

@@ -24,6 +24,13 @@ def test_a_table_never_changes():
         optim.SGD(lr=1)["lr"] = 2  # type: ignore[index]
 
 
+def test_a_key_next_to_its_whole_table_is_refused():
+    for settings in ({"optimizer.lr": 0.2, "optimizer": {"kind": "sgd"}}, {"data": {"kind": "npz"}, "data.eval.files": ["x"]}):
+        with pytest.raises(tt.Error, match="next to its whole table"):
+            settings_of(settings)
+    assert len(settings_of({"optimizer.lr": 0.2, "optimizer.kind": "sgd", "optimizers": 1})) == 3
+
+
 def test_numbers_are_steps_where_a_duration_is_due():
     assert schedule.cosine(warmup=100, final=1e-5) == {"kind": "cosine", "final": 1e-5, "warmup": "100 steps"}
     assert schedule.multistep([10, "1 epoch"])["milestones"] == ["10 steps", "1 epoch"]

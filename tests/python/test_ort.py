@@ -3,7 +3,9 @@
 tests/scripts/ort_expectations.py has written the losses, and has the same network and batches.
 """
 
+import functools
 import json
+import weakref
 
 import numpy
 import pytest
@@ -12,6 +14,7 @@ from small_model import dense_network
 
 import tandem_train as tt
 from tandem_train.ort import artifacts
+from tandem_train.ort._lazy import LazyArray
 from tandem_train.ort.api import CheckpointState, LinearLRScheduler, Module, Optimizer
 
 EXPECTED = json.loads((ROOT / "tests" / "data" / "ort_losses.json").read_text())
@@ -352,3 +355,21 @@ def test_a_step_that_a_look_took_is_not_to_be_seen(tmp_path):
     module.train()
     optimizer.step()
     assert state.parameters[name].data.size
+
+
+def test_a_known_array_holds_nothing_but_its_value():
+    class Feeds:
+        pass
+
+    feeds = Feeds()
+    gone = weakref.ref(feeds)
+    array = LazyArray(functools.partial(lambda _: 3.0, feeds))
+    del feeds
+    assert float(array) == 3
+    assert gone() is None
+
+
+def test_parameters_have_the_methods_of_a_mapping(tmp_path):
+    state = opened(made(tmp_path))[0]
+    assert [name for name, _ in state.parameters.items()] == list(state.parameters.keys())
+    assert [parameter.name for parameter in state.parameters.values()] == list(state.parameters.keys())

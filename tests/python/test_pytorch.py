@@ -220,3 +220,34 @@ def test_the_package_does_not_import_torch():
     from programs import finished
 
     finished("assert 'torch' not in sys.modules and 'onnx' not in sys.modules")
+
+
+class Unused(nn.Module):
+    """Has a layer that no output depends on."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+        self.pooler = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+def test_a_layer_that_is_not_used_stays_as_it_is():
+    net = Unused()
+    pooler = net.pooler.weight.detach().clone()
+    session = tt.from_torch(net, torch.zeros(2, 4), inputs=["x"], outputs=["logits"], batch_size=4, settings=CROSS_ENTROPY)
+    session.step(x=torch.randn(4, 4), labels=torch.tensor([0, 1, 2, 0]))
+    session.copy_to(net)
+    assert torch.equal(net.pooler.weight, pooler)
+    assert numpy.array_equal(net.fc.weight.detach().numpy(), session.parameters["fc.weight"])
+
+
+def test_a_branch_that_depends_on_values_is_a_warning():
+    class Branch(Unused):
+        def forward(self, x):
+            return self.fc(x) if x.sum() > 0 else self.fc(-x)
+
+    with pytest.warns(torch.jit.TracerWarning, match="Python boolean"):
+        tt.from_torch(Branch(), torch.ones(2, 4), inputs=["x"], outputs=["logits"], batch_size=4, settings=CROSS_ENTROPY)

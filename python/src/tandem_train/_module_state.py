@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from tandem_train._arrays import Array
 from tandem_train._errors import Diagnostic, Error, refuse
 
 
-def copy_state(state: Mapping[str, Array], module: Any) -> None:
-    """Writes a state into a module. Raises one Error with all that does not fit; nothing is written then."""
+def copy_state(state: Mapping[str, Array], module: Any, unused: Collection[str] = ()) -> None:
+    """Writes a state into a module. Raises one Error with all that does not fit; nothing is written then.
+
+    `unused`: parameters that no output of the module depends on, which the session has not; they stay as they are.
+    """
     torch = imported_torch()
     if not isinstance(module, torch.nn.Module):
         refuse("this is no module of PyTorch", expected="a torch.nn.Module", got=type(module).__name__)
@@ -22,7 +25,7 @@ def copy_state(state: Mapping[str, Array], module: Any) -> None:
         is_tied = (tensor.data_ptr(), tensor.shape) in written  # another name of the same tensor is there
         is_needed = name in trained or name.rpartition(".")[2] in ("running_mean", "running_var")
         if name not in state:
-            if is_needed and not is_tied:
+            if is_needed and not is_tied and name not in unused:
                 problems.append(Diagnostic("the session has nothing of this name", path=name))
             continue
         value = state[name]

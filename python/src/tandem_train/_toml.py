@@ -54,7 +54,24 @@ def settings_of(*groups: Mapping[str, Any] | None) -> list[str]:
             if key in settings:
                 refuse("this key is given twice", path=key)
             settings[key] = toml_value(_with_terms(value) if key == "loss" else value, key)
+    for key in settings:
+        table = key.rpartition(".")[0]
+        while table:
+            if table in settings:
+                refuse(
+                    "this key is given next to its whole table, which would replace it or be changed by it",
+                    path=key,
+                    fix=f"write it into {table}, or give every key of {table} with its dots",
+                )
+            table = table.rpartition(".")[0]
     return [f"{key}={value}" for key, value in settings.items()]
+
+
+def rules_in(policy: Any) -> list[str | Mapping[str, Any]] | None:
+    """The rules where a policy is given as such, or as one rule; None where it is the path of a file."""
+    if isinstance(policy, Mapping):
+        return [policy]
+    return list(policy) if isinstance(policy, (list, tuple)) else None
 
 
 def policy_text(rules: Iterable[str | Mapping[str, Any]]) -> str:

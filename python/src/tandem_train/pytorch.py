@@ -51,6 +51,7 @@ def from_torch(
     all_keys = _with_frozen(_frozen(module, path), merged_settings(settings, keys))
     session = Session(path, batch_size, settings=all_keys)
     session._folder = folder  # type: ignore[attr-defined]  # as long as the session lives
+    session._unused = frozenset(name for name, _ in module.named_parameters()) - frozenset(session.parameters)
     return session
 
 
@@ -102,9 +103,11 @@ def _with_frozen(names: list[str], keys: dict[str, Any]) -> dict[str, Any]:
     """The settings with a rule for each name, in front of the caller's: the last rule that covers it decides."""
     if not names:
         return keys
-    table = dict(keys.pop("parameters", {}))
-    rules = keys.pop("parameters.freeze", table.pop("freeze", []))
-    return {**keys, "parameters": {**table, "freeze": [*({"at": name} for name in names), *rules]}}
+    frozen = [{"at": name} for name in names]
+    if "parameters" not in keys:
+        return {**keys, "parameters.freeze": [*frozen, *keys.get("parameters.freeze", [])]}
+    table = keys["parameters"]
+    return {**keys, "parameters": {**table, "freeze": [*frozen, *table.get("freeze", [])]}}
 
 
 @contextlib.contextmanager
@@ -125,12 +128,18 @@ def _unchanged(torch: Any, module: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporter's notes, which are about files for inference."""
+    """Without the exporter's notes about files for inference. A branch of the user's code that depends on values stays a
+    warning.
+    """
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(record=True) as notes, contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("always")
             yield
     finally:
         logging.disable(level)
+    for note in notes:
+        is_of_torch = "torch" in pathlib.Path(note.filename).parts
+        if note.category.__name__ == "TracerWarning" and "Python boolean" in str(note.message) and not is_of_torch:
+            warnings.warn_explicit(note.message, note.category, note.filename, note.lineno)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import pathlib
 import tempfile
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from tandem_train._errors import Diagnostic, Error, no_pickle, refuse
 from tandem_train._keywords import SessionKeys
 from tandem_train._module_state import copy_state
 from tandem_train._paths import Path, path_text
-from tandem_train._toml import merged_settings, policy_text, settings_of
+from tandem_train._toml import merged_settings, policy_text, rules_in, settings_of
 from tandem_train.parameters import Parameters
 
 _STATE = "state.safetensors"
@@ -36,17 +37,18 @@ class Session:
         settings: Mapping[str, Any] | None = None,
         **keys: Unpack[SessionKeys],
     ) -> None:
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or not 0 < batch_size < 2**63:
+        if isinstance(batch_size, bool) or not isinstance(batch_size, numbers.Integral) or not 0 < batch_size < 2**63:
             refuse("batch_size is a number of samples", path="batch_size", expected="1 or more", got=repr(batch_size))
         given = merged_settings(settings, keys)
         with tempfile.TemporaryDirectory(prefix="tandem-") as folder:
-            if isinstance(given.get("policy"), (list, tuple)):
+            if (rules := rules_in(given.get("policy"))) is not None:
                 policy = pathlib.Path(folder) / "policy.toml"
-                policy.write_text(policy_text(given["policy"]), encoding="utf-8")
+                policy.write_text(policy_text(rules), encoding="utf-8")
                 given["policy"] = policy
-            self._session = _tandem.Session(path_text(model, "model"), batch_size, settings_of(given))
+            self._session = _tandem.Session(path_text(model, "model"), int(batch_size), settings_of(given))
         self._parameters = Parameters(self._session)
         self._statistics_names: tuple[str, ...] | None = None  # None: not known yet
+        self._unused: frozenset[str] = frozenset()  # parameters of the module that the export left out
 
     def step(self, feeds: Mapping[str, Any] | None = None, /, **arrays: Any) -> float:
         """Takes one array per input of the model and the loss, with samples on axis 0. Returns the loss.
@@ -116,7 +118,7 @@ class Session:
 
     def copy_to(self, module: Any) -> None:
         """Writes parameters and running statistics into a torch.nn.Module of the same names and shapes, strictly."""
-        copy_state(self.state_dict(), module)
+        copy_state(self.state_dict(), module, self._unused)
 
     def _statistics(self, folder: pathlib.Path) -> list[_state_file.Entry]:
         """Where the file of the state, which is written into the folder, has the running statistics of the model."""

@@ -11,7 +11,7 @@ from tandem_train import _tandem
 from tandem_train._errors import no_pickle, refuse
 from tandem_train._keywords import RunKeys
 from tandem_train._paths import Path, path_text
-from tandem_train._toml import merged_settings, rules_of, settings_of, texts_of
+from tandem_train._toml import merged_settings, rules_in, rules_of, settings_of, texts_of
 from tandem_train.callbacks import Callback, Progress
 
 
@@ -77,11 +77,11 @@ class Trainer:
         """
         options = _tandem.TrainOptions()
         given = merged_settings(overrides, keys)
-        rules = given.pop("policy") if isinstance(given.get("policy"), (list, tuple)) else []
-        if rules:  # instead of a file
+        rules = rules_in(given.get("policy"))
+        if rules is not None:  # instead of a file
             given["policy"] = ""
         options.overrides = _overrides(given)
-        options.place = rules_of(rules) + rules_of(place)
+        options.place = rules_of(rules or []) + rules_of(place)
         options.devices = texts_of(devices, "devices")
         options.run_dir = path_text(run_dir, "run_dir")
         options.resume, options.accept_changes, options.dry_run = bool(resume), bool(accept_changes), bool(dry_run)

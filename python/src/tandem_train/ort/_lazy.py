@@ -15,7 +15,7 @@ class LazyArray(numpy.lib.mixins.NDArrayOperatorsMixin):
     """Acts as the array of numpy that it stands for: `float(x)`, `x.item()`, `x + 1`, `numpy.mean(x)`, `f"{x}"`."""
 
     def __init__(self, compute: Callable[[], Any]) -> None:
-        self._compute = compute
+        self._compute: Callable[[], Any] | None = compute
         self._value: Array | None = None
 
     @property
@@ -26,13 +26,15 @@ class LazyArray(numpy.lib.mixins.NDArrayOperatorsMixin):
         """Sets what it stands for, unless that is known."""
         if self._value is None:
             self._value = numpy.asarray(value)
+            self._compute = None  # it holds the arrays of a call
 
     def compute_by(self, compute: Callable[[], Any]) -> None:
-        self._compute = compute
+        if self._value is None:
+            self._compute = compute
 
     def numpy(self) -> Array:
         """The array itself."""
-        if self._value is None:
+        if self._compute is not None:
             self.become(self._compute())
         assert self._value is not None
         return self._value

@@ -77,6 +77,12 @@ class Parameters(Mapping[str, Parameter]):
     def keys(self) -> Any:
         return self._state._checkpoint.parameters.keys()
 
+    def values(self) -> Any:
+        return [self[name] for name in self.keys()]
+
+    def items(self) -> Any:
+        return list(self)
+
     def __repr__(self) -> str:
         return f"Parameters({', '.join(self._state._checkpoint.parameters)})"
 
