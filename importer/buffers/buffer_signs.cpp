@@ -207,6 +207,7 @@ std::optional<BufferSign> BufferSigns::find(const std::string& name, const HostT
   if (auto sign = by_name(name, value)) return sign;
   if (is_distance_table(value)) return BufferSign{false, "its numbers only depend on distances"};
   if (is_geometric(value)) return BufferSign{false, "it is a geometric series"};
+  if (is_arithmetic(value)) return BufferSign{false, "its numbers are evenly spaced"};
   if (is_binary(value) && value.type().elements() >= 4)
     return BufferSign{false, "it has only zeros and ones, as masks do"};
   return std::nullopt;

@@ -149,6 +149,21 @@ bool is_rotary_frequencies(const HostTensor& tensor) {
 
 bool is_geometric(const HostTensor& tensor) { return common_ratio(tensor) > 0; }
 
+bool is_arithmetic(const HostTensor& tensor) {
+  constexpr std::int64_t least = 8;
+  const std::int64_t all = tensor.type().elements();
+  if (squeezed(tensor).size() != 1 || all < least) return false;
+  const double first = tensor.number(0), last = tensor.number(all - 1);
+  const double step = (last - first) / static_cast<double>(all - 1);
+  const double tolerance = 1e-6 * std::max(std::abs(first), std::abs(last));
+  if (!std::isfinite(step) || std::abs(step) <= 4 * tolerance) return false;
+  for (std::int64_t i = 1; i < all - 1; ++i) {
+    if (std::abs(tensor.number(i) - (first + step * static_cast<double>(i))) > tolerance)
+      return false;
+  }
+  return true;
+}
+
 bool is_count(const HostTensor& tensor) {
   constexpr std::int64_t least = 8;
   const Shape& shape = tensor.shape();

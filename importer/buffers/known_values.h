@@ -12,6 +12,8 @@ bool is_sine_table(const HostTensor& tensor);
 bool is_rotary_frequencies(const HostTensor& tensor);
 /// A geometric series of at least four numbers, as slopes of ALiBi and bands of Fourier features.
 bool is_geometric(const HostTensor& tensor);
+/// At least eight evenly spaced numbers, as centres of radial functions or bins of a distribution.
+bool is_arithmetic(const HostTensor& tensor);
 /// c, c + 1, c + 2, … along one axis, with c = 0, 0.5 or 1, and the same along the others.
 bool is_count(const HostTensor& tensor);
 /// 0 and one number of at most -100 (-inf, the least float, -1e4), both of them.

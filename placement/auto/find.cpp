@@ -186,6 +186,7 @@ std::string found_text(const FoundPlacement& found, const std::string& file, boo
   if (!found.pinned_by.empty()) {
     text = file + ": its rules place everything already: nothing is left to search\n";
     for (const PolicyRule& rule : found.pinned_by) text += "  " + pinning_text(rule) + "\n";
+    text += "without such a rule, the search places what it covers\n";
   } else if (found.is_old_better()) {
     text = file + ": kept as it is, faster than the best that was found\n";
   } else {
