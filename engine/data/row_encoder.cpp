@@ -159,6 +159,10 @@ RowEncoder::RowEncoder(const TablePlan& plan, std::size_t capacity,
     out.buffer.resize(out.row_bytes * capacity);
   }
   lines_.reserve(capacity);
+  for (const std::string& word : plan.cells.missing.value_or(std::vector<std::string>())) {
+    if (const auto number = read_double(trimmed(word), plan.cells, buffer_))
+      missing_numbers_.push_back(*number);
+  }
 }
 
 std::optional<BadCell> RowEncoder::take(const std::vector<std::string_view>& cells,
@@ -188,14 +192,18 @@ std::optional<BadCell> RowEncoder::take(const std::vector<std::string_view>& cel
 }
 
 /// Whether a cell is empty, or one of the spellings of an empty one.
-bool RowEncoder::is_missing(const TableField& field, std::string_view cell) const {
+bool RowEncoder::is_missing(const TableField& field, std::string_view cell) {
   if (cell.empty()) return true;
   if (!plan_.cells.missing) return field.parses() && is_usual_missing(cell);
   const std::vector<std::string>& words = *plan_.cells.missing;
   const std::string_view text = trimmed(cell);
   if (text.empty() && field.parses()) return true;
-  return std::any_of(words.begin(), words.end(),
-                     [&](const std::string& word) { return trimmed(word) == text; });
+  const bool is_word = std::any_of(words.begin(), words.end(),
+                                   [&](const std::string& word) { return trimmed(word) == text; });
+  if (is_word || missing_numbers_.empty() || !field.parses()) return is_word;
+  const auto number = read_double(text, plan_.cells, buffer_);
+  return number && std::find(missing_numbers_.begin(), missing_numbers_.end(), *number) !=
+                       missing_numbers_.end();
 }
 
 std::optional<BadCell> RowEncoder::take_cell(std::size_t f, std::size_t c, std::string_view cell,

@@ -79,7 +79,8 @@ class RowEncoder {
     std::size_t row_bytes = 0;
   };
 
-  bool is_missing(const TableField& field, std::string_view cell) const;
+  /// -999 is written -999.0 in a column that has been floats on its way.
+  bool is_missing(const TableField& field, std::string_view cell);
   std::optional<BadCell> take_cell(std::size_t f, std::size_t c, std::string_view cell,
                                    std::uint8_t* to);
   std::optional<BadCell> take_value(std::size_t f, std::size_t c, std::string_view text,
@@ -104,6 +105,7 @@ class RowEncoder {
   std::vector<std::pair<std::size_t, std::int32_t>> seen_;  // values of this row
   EncodeScratch scratch_;
   EncodedTokens tokens_;
+  std::vector<double> missing_numbers_;      // spellings of empty cells that are numbers
   std::string buffer_;                       // a number without its marks, before it is parsed
   std::optional<std::string_view> missing_;  // how the cell says that it is empty
   CellText plain_;                           // how a configuration writes numbers and empty cells

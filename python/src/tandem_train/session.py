@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
+import operator
 import pathlib
 import tempfile
 from collections.abc import Mapping
@@ -37,7 +37,11 @@ class Session:
         settings: Mapping[str, Any] | None = None,
         **keys: Unpack[SessionKeys],
     ) -> None:
-        if isinstance(batch_size, bool) or not isinstance(batch_size, numbers.Integral) or not 0 < batch_size < 2**63:
+        try:
+            samples = 0 if isinstance(batch_size, bool) else operator.index(batch_size)
+        except TypeError:
+            samples = 0
+        if not 0 < samples < 2**63:
             refuse("batch_size is a number of samples", path="batch_size", expected="1 or more", got=repr(batch_size))
         given = merged_settings(settings, keys)
         with tempfile.TemporaryDirectory(prefix="tandem-") as folder:
@@ -45,7 +49,7 @@ class Session:
                 policy = pathlib.Path(folder) / "policy.toml"
                 policy.write_text(policy_text(rules), encoding="utf-8")
                 given["policy"] = policy
-            self._session = _tandem.Session(path_text(model, "model"), int(batch_size), settings_of(given))
+            self._session = _tandem.Session(path_text(model, "model"), samples, settings_of(given))
         self._parameters = Parameters(self._session)
         self._statistics_names: tuple[str, ...] | None = None  # None: not known yet
         self._unused: frozenset[str] = frozenset()  # parameters of the module that the export left out

@@ -130,6 +130,20 @@ DataConfig tsv(const TemporaryFolder& folder, const std::string& columns, const 
                                  "[data.train]\nfiles = ['a']\n[data.fields]\n" + fields);
 }
 
+// As pandas.read_csv(na_values=["-999"]) reads such columns: the word counts in every spelling of
+// its number, and as text only as it is written.
+TEST(Table, NumbersThatMeanMissingMayHaveAFraction) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "-999.0\t-999.0\n 1\t-999\n-999\tx\n-9.99e2\t-999.0\n-99.9\tx\n");
+  const DataSets sets =
+      open_data(tsv(folder, "'n', 't'",
+                    "x = { from = 'n', as = ['missing(7)', 'float32'] }\n"
+                    "y = { from = 't', as = [\"missing('gone')\", 'vocabulary'] }\n",
+                    "missing = ['-999']\n"));
+  EXPECT_THAT(values(*sets.train, "x"), ElementsAre(7, 1, 7, 7, -99.9f));
+  EXPECT_THAT(values(*sets.train, "y"), ElementsAre(1, 3, 2, 1, 2));
+}
+
 // The numbers are those of a few lines of Python after the description in vocabulary.h.
 TEST(Table, HashesAreFixed) {
   EXPECT_EQ(ColumnHash("c1")("68fd1e64"), 17247735971394882143u);
