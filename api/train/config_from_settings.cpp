@@ -5,6 +5,7 @@
 #include "api/train/config_members.h"
 #include "api/train/config_settings.h"
 #include "engine/config/keys/config_check.h"
+#include "engine/config/keys/config_keys.h"
 
 namespace tandem::api::members {
 namespace {
@@ -15,7 +16,7 @@ class SettingsReader {
  public:
   template <Table T>
   void table(const ConfigValue& from, T& to, const std::string& pattern) const {
-    const KeyInfo* const info = pattern.empty() ? nullptr : key_at(pattern);
+    const KeyInfo* const info = pattern.empty() ? nullptr : train_keys().find(pattern);
     ConfigValue whole;
     const bool is_short = from.kind != Kind::table && info != nullptr;
     if (is_short) whole.add(std::string(info->short_key), from);

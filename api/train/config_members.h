@@ -1,16 +1,13 @@
 // The members of the public structs of configurations, with their keys.
 #pragma once
 
-#include <algorithm>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
-#include "engine/config/keys/config_keys.h"
 #include "tandem/train_config.h"
 
 namespace tandem::api::members {
@@ -57,14 +54,6 @@ template <class T, class... Others>
 inline constexpr bool is_choice<std::variant<T, Others...>> = true;
 template <class T, class... Others>
 inline constexpr bool is_kind<std::variant<T, Others...>> = !word_of_kind<T>.empty();
-
-/// Null where no key has this path.
-inline const KeyInfo* key_at(const std::string& pattern) {
-  const std::span<const KeyInfo> keys = train_keys().keys;
-  const auto found = std::find_if(keys.begin(), keys.end(),
-                                  [&](const KeyInfo& key) { return key.path == pattern; });
-  return found == keys.end() ? nullptr : &*found;
-}
 
 inline std::string below(const std::string& table, std::string_view key) {
   return table + (table.empty() ? "" : ".") + std::string(key);

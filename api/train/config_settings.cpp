@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/train/config_members.h"
+#include "engine/config/keys/config_keys.h"
 #include "engine/config/keys/key_forms.h"
 
 namespace tandem::api::members {
@@ -36,7 +37,7 @@ class SettingsWriter {
         put(to, key, written(*from, pattern));
     } else if constexpr (is_list<T>) {
       if (from.empty()) return;
-      const KeyInfo* const info = key_at(pattern);
+      const KeyInfo* const info = train_keys().find(pattern);
       const bool may_be_plain =
           info != nullptr && (info->type & ~unsigned{list_value | table_value}) != 0;
       if (from.size() == 1 && may_be_plain)
