@@ -1,4 +1,4 @@
-// Inspects a model: what a `Model` tells, or one of its stages as text.
+// Inspects a model: what a `Model` contains, or one of its stages as text.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -39,7 +39,7 @@ void check_passes(const std::vector<std::string>& names);
 Inspected open_for_inspection(const Engine& engine, const std::string& path,
                               const ModelOptions& options);
 
-/// What the public library tells about the model.
+/// The model as values of the public library.
 std::vector<ModelPort> ports_of(const std::vector<PortSummary>& ports);
 std::vector<ModelParameter> parameters_of(const Inspected& inspected);
 std::vector<Diagnostic> problems_of(const Inspected& inspected);

@@ -132,7 +132,7 @@ struct DataSets {
   /// Order of the training samples; null: a shuffle of them, as the configuration says.
   std::shared_ptr<const SampleOrder> order = nullptr;
   std::shared_ptr<const Buckets> buckets = nullptr;  // null: all samples are of one length
-  /// What tells the samples of a program from others.
+  /// Identities of the samples that a program gives (`api::DataSource::identity`).
   std::string train_identity = {}, eval_identity = {};
 
   /// How many samples of `train` an epoch reads.

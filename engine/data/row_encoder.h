@@ -79,7 +79,7 @@ class RowEncoder {
     std::size_t row_bytes = 0;
   };
 
-  /// -999 is written -999.0 in a column that has been floats on its way.
+  /// In a column of numbers, the spelling -999 also matches -999.0.
   bool is_missing(const TableField& field, std::string_view cell);
   std::optional<BadCell> take_cell(std::size_t f, std::size_t c, std::string_view cell,
                                    std::uint8_t* to);

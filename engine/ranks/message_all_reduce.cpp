@@ -53,8 +53,8 @@ void MessageOperations::reduce_wholes(const MessageTask& task, const char* from,
   reduce_elements(to, sources_, task.count, task.dtype, task.reduction);
 }
 
-// A rank beyond the largest power of two gives all its elements to the rank that is so far before
-// it, and gets the results from there.
+// Let p be the largest power of two that is not above the number of ranks. Rank p + i gives all its
+// elements to rank i, and gets the results from it.
 void MessageOperations::reduce_in_pairs(const MessageTask& task, CollectiveMethod method,
                                         const char* from, char* to) {
   const int paired = paired_ranks(ranks_), extra = rank_ + paired;

@@ -46,8 +46,9 @@ struct Plan : Report {
     double seconds = 0, exposed_seconds = 0;
     std::int64_t times = 1;  // in a step
   };
-  /// Something that a rule makes slow or large: an operator that only changes a shape on a device
-  /// of its own, a parameter or state far from its readers, memory, a cache that does not pay.
+  /// A rule that costs time or memory. view: an operator that only changes a shape runs on another
+  /// device than its neighbours. home: a weight or state lives on another device than what uses it.
+  /// memory: a device has too little. cache: a table cache costs more time than it saves.
   struct Hint {
     enum class Kind : std::uint8_t { view, home, memory, cache } kind = Kind::memory;
     std::string path, message, fix, at, file;  // at, file, line: the rule; "" and 0: there is none

@@ -176,8 +176,8 @@ struct PolicyAutoOptions {
   bool measure = false;              // kernels on the devices here, instead of assuming times
   std::string save_profile;          // where to store what was measured or taken
   int most_plans = 0;                // limit of a search; 0: 600, fewer above 100 operators
-  /// After each placement that was compared: how many, at most how many, and milliseconds of a step
-  /// of the best so far that fits; negative while there is none.
+  /// Called after each comparison. `plans`: placements compared so far; `most`: their limit;
+  /// `best_ms`: milliseconds of a step under the best one that fits, negative while none fits.
   std::function<void(int plans, int most, double best_ms)> on_progress;
   /// On request the search ends and writes the best placement so far; Error{runtime} "interrupted"
   /// where none fits yet.

@@ -39,8 +39,8 @@ PossibleCost tree_cost(const CollectiveWork& work) {
   return CollectiveCost{2 * std::ceil(std::log2(work.ranks)), 2 * work.bytes, work.bytes};
 }
 
-// A message to each other rank, all under way at the same time. Starting one takes about an eighth
-// of the time that it takes to arrive.
+// A rank sends one message to every other rank, without waiting in between. The first one counts
+// whole, and every further one an eighth: sending takes about an eighth of a message's latency.
 double messages_at_once(const CollectiveWork& work) { return 1 + (work.ranks - 2) / 8; }
 
 // Each rank sends each other one its part; sums come back in the same way.

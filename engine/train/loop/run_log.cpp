@@ -24,7 +24,7 @@ void RunLog::note(const std::string& text) {
     notes_.push_back(text);
 }
 
-void RunLog::tell_saved(const std::string& path) const {
+void RunLog::report_saved(const std::string& path) const {
   if (run_.rank() == 0) observer_.saved(path, run_.position.step);
 }
 

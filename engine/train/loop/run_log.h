@@ -26,8 +26,8 @@ class RunLog {
   void say(const std::string& text);
   /// A line for the log only, where the caller shows it in another way.
   void note(const std::string& text);
-  /// Tells the caller that this step's checkpoint is complete.
-  void tell_saved(const std::string& path) const;
+  /// Reports to the observer that the checkpoint of this step is complete.
+  void report_saved(const std::string& path) const;
   /// The error that ends the run.
   void log_error(const Error& error);
   /// Writes what was said before there was a directory.

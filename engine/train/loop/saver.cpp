@@ -50,7 +50,7 @@ void Saver::save(bool finished, bool keep_all) {
   });
   step_ = run_.position.step;
   is_behind_ = false;
-  log_.tell_saved(folder + "/" + checkpoint_name(step_));
+  log_.report_saved(folder + "/" + checkpoint_name(step_));
   if (!run_.config.log.histograms_every && !was_saved) log_.log_histograms();
 }
 

@@ -8,8 +8,8 @@ namespace tandem {
 
 /// How long the threads of a team spin before they sleep: a short time while others use the cores.
 /// Spinning for long on a core that others use costs twice: the time is lost, and the scheduler
-/// takes it off the thread's next turns. A loader of data that runs for a fraction of each step
-/// makes the cores crowded as well, so the short time covers most waits between regions.
+/// takes it off the thread's next turns. The short time still covers most waits between two regions
+/// of a step.
 class SpinTime {
  public:
   static constexpr std::int64_t quiet_ns = 1'000'000;
