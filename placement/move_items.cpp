@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 
 #include "engine/graph/text.h"
@@ -166,9 +167,9 @@ std::string cleared(const std::string& text, const std::string& path, const Aske
   const std::size_t first = count_of(tree.find("auto")), count = count_of(tree.find("rules"));
   for (std::size_t i = count; i-- > 0;) {
     const RuleMatches& matches = asked.matches[first + i];
-    if (!matches.any() || !matches.updates.empty() ||
-        !is_within(matches.operators, moved.operators) ||
-        !is_within(matches.parameters, moved.parameters))
+    if (!matches.any() || !is_within(matches.operators, moved.operators) ||
+        !is_within(matches.parameters, moved.parameters) ||
+        !is_within(matches.updates, moved.parameters))
       continue;
     const ConfigValue rule = editor.tree().find("rules")->items[i];
     const Values keys = spread(set);
@@ -224,29 +225,68 @@ std::set<std::string> dead_rules(const Policy& policy, const AskedValues& asked)
   look(asked.parameters);
   std::set<std::string> dead;
   for (std::size_t r = 0; r < policy.rules.size(); ++r) {
-    if (decides[r] == 0 && asked.matches[r].updates.empty())
-      dead.insert(selection_text(policy.rules[r]));
+    if (decides[r] == 0) dead.insert(selection_text(policy.rules[r]));
   }
   return dead;
 }
 
-/// Without rules that decide nothing any more, but for those with remarks and those in `dead`.
-std::string without_dead(const std::string& text, const std::string& path,
-                         const Candidates& candidates, const Goal& goal,
-                         const std::set<std::string>& dead) {
-  const Policy policy = candidates.policy(text);
-  const std::set<std::string> now = dead_rules(policy, candidates.asked(text));
+/// Without rules that decide nothing any more, and without those that are not in `before` and say
+/// what holds without them. Rules with remarks stay, and those that decided nothing before.
+std::string without_needless(const std::string& text, const std::string& path,
+                             const Candidates& candidates, const Goal& goal,
+                             const std::string& before) {
+  const Policy policy = candidates.policy(text), old = candidates.policy(before);
+  const std::set<std::string> dead_now = dead_rules(policy, candidates.asked(text)),
+                              dead_before = dead_rules(old, candidates.asked(before));
+  std::set<std::string> rules_before;
+  for (PolicyRule rule : old.rules) rules_before.insert(to_toml(std::move(rule)));
+  std::string kept = text;
+  const ConfigValue tree = PolicyText(text, path).tree();
+  const std::size_t first = count_of(tree.find("auto"));
+  for (std::size_t i = count_of(tree.find("rules")); i-- > 0;) {
+    const PolicyRule& rule = policy.rules[first + i];
+    const std::string selection = selection_text(rule);
+    const bool is_dead = dead_now.contains(selection) && !dead_before.contains(selection);
+    if ((!is_dead && rules_before.contains(to_toml(rule))) ||
+        has_remark(text, tree.find("rules")->items[i]))
+      continue;
+    PolicyText editor(kept, path);
+    editor.remove(i);
+    const std::string without = editor.finish(kept);
+    if (goal.is_met_by(candidates.asked(without))) kept = without;
+  }
+  return kept;
+}
+
+/// Takes what moves out of a rule that matches more, where its selector does not grow by that; ""
+/// where no rule can be narrowed so.
+std::string narrowed(const std::string& text, const std::string& path,
+                     const Candidates& candidates, const AskedValues& asked,
+                     const RuleMatches& moved, const Goal& goal) {
   PolicyText editor(text, path);
   const ConfigValue tree = editor.tree();
   const std::size_t first = count_of(tree.find("auto"));
+  const auto without = [](const std::vector<int>& all, const std::vector<int>& some) {
+    std::vector<int> left;
+    std::set_difference(all.begin(), all.end(), some.begin(), some.end(),
+                        std::back_inserter(left));
+    return left;
+  };
   for (std::size_t i = count_of(tree.find("rules")); i-- > 0;) {
-    const std::string selection = selection_text(policy.rules[first + i]);
-    if (now.contains(selection) && !dead.contains(selection) &&
-        !has_remark(text, tree.find("rules")->items[i]))
-      editor.remove(i);
+    const ConfigValue& rule = tree.find("rules")->items[i];
+    RuleMatches left;
+    left.operators = without(asked.matches[first + i].operators, moved.operators);
+    left.parameters = without(asked.matches[first + i].parameters, moved.parameters);
+    const ConfigValue* at = rule.find("at");
+    if (!left.any() || at == nullptr || has_remark(text, rule)) continue;
+    const std::string selector = candidates.selector_of(left);
+    if (selector.empty() || selector.size() >= at->text.size()) continue;
+    PolicyText narrower(text, path);
+    narrower.set(i, "at", toml_string(selector));
+    const std::string after = narrower.finish(text);
+    if (goal.is_met_by(candidates.asked(after))) return after;
   }
-  const std::string after = editor.finish(text);
-  return goal.is_met_by(candidates.asked(after)) ? after : text;
+  return "";
 }
 
 /// The last two rules as one, where they set the same and one selector covers both.
@@ -297,6 +337,8 @@ std::string move_items(const std::string& text, const std::string& path, const I
   if (!only_clears && goal.is_met_by(before)) return text;
   const std::string bare = cleared(text, path, before, moved, move.set, only_clears);
   if (only_clears || goal.is_met_by(candidates.asked(bare))) return bare;
+  const std::string smaller = narrowed(text, path, candidates, before, moved, goal);
+  if (!smaller.empty()) return smaller;
 
   std::vector<std::string> selectors = move.at;
   if (const std::string one = candidates.selector_of(moved); selectors.size() > 1 && !one.empty())
@@ -309,7 +351,7 @@ std::string move_items(const std::string& text, const std::string& path, const I
       after = with_values(after, path, at, move.set, always_new);
     if (goal.is_met_by(candidates.asked(after))) break;
   }
-  after = without_dead(after, path, candidates, goal, dead_rules(candidates.policy(text), before));
+  after = without_needless(after, path, candidates, goal, text);
   return folded_into_last(after, path, candidates, goal);
 }
 
@@ -342,8 +384,7 @@ std::string add_rule(const std::string& text, const std::string& path, const std
     if (key == "op" || key == "min" || key == "after" || key == "before") return appended;
   const std::string in_place = with_values(text, path, same.at, set, false);
   const bool is_enough = goal.is_met_by(candidates.asked(in_place));
-  return without_dead(is_enough ? in_place : appended, path, candidates, goal,
-                      dead_rules(candidates.policy(text), candidates.asked(text)));
+  return without_needless(is_enough ? in_place : appended, path, candidates, goal, text);
 }
 
 }  // namespace tandem

@@ -24,8 +24,8 @@ struct MovedIn {
 };
 
 /// The text after the move. Rules say the same about everything else. A rule with this selector is
-/// changed; else a line is added, or a selector of the last line widened. Rules without comment and
-/// `why` that decide nothing any more are removed. Throws Error{usage} for unknown keys and for
+/// changed, or another one narrowed; else a line is added, or the selector of the last line
+/// widened. Rules without comment and `why` that decide nothing any more are removed. Throws Error{usage} for unknown keys and for
 /// text that cannot be edited.
 std::string move_items(const std::string& text, const std::string& path, const ItemMove& move,
                        const MovedIn& model);

@@ -15,6 +15,7 @@ class Sharing {
       parameters_.emplace(forward.states[state].name, p);
     }
     costs.operators.resize(items.operators.size());
+    longest_.resize(items.operators.size());
     costs.parameters.resize(items.parameters.size());
   }
 
@@ -33,22 +34,14 @@ class Sharing {
               .instructions[static_cast<std::size_t>(span.index)];
       if (instruction.kind != Instruction::Kind::run) continue;
       add_time(lowered.graph.node(instruction.node),
+               lowered.nodes[static_cast<std::size_t>(instruction.node.index)].kernel,
                (span.end - span.start) * static_cast<double>(micro_batch.times));
     }
   }
 
-  /// Kernels, states and kept results, which are those of one micro-batch.
+  /// States and kept results, which are those of one micro-batch.
   void look_at(const PlannedMicroBatch& last) {
     const Lowered& lowered = last.program.lowered;
-    for (std::size_t n = 0; n < lowered.nodes.size(); ++n) {
-      const Node& node = lowered.graph.nodes[n];
-      if (node.phase != Phase::forward || lowered.nodes[n].kernel == nullptr) continue;
-      const auto name = [&](std::size_t i) {
-        if (costs.operators[i].kernel.empty())
-          costs.operators[i].kernel = lowered.nodes[n].kernel->name;
-      };
-      for (const std::size_t i : operators_of(node)) name(i);
-    }
     for (const State& state : lowered.graph.states) {
       const auto of = parameters_.find(state.parameter);
       if (of != parameters_.end() && state.kind == StateKind::optimizer)
@@ -71,7 +64,7 @@ class Sharing {
     return all;
   }
 
-  void add_time(const Node& node, double seconds) {
+  void add_time(const Node& node, const Kernel* kernel, double seconds) {
     std::vector<std::size_t> updated;
     for (const ValueId output : node.outputs) {
       if (const auto found = written_.find(output.index); output && found != written_.end())
@@ -85,6 +78,10 @@ class Sharing {
     const std::vector<std::size_t> all = operators_of(node);
     for (const std::size_t i : all) {
       OperatorCost& cost = costs.operators[i];
+      if (node.phase == Phase::forward && seconds > longest_[i] && kernel != nullptr) {
+        longest_[i] = seconds;
+        cost.kernel = kernel->name;
+      }
       (node.phase == Phase::forward ? cost.forward : cost.backward) +=
           seconds / static_cast<double>(all.size());
     }
@@ -120,6 +117,7 @@ class Sharing {
 
   std::unordered_map<std::string, std::size_t> operators_, parameters_;  // by path, by name
   std::unordered_map<std::int32_t, std::size_t> written_;                // by final value
+  std::vector<double> longest_;  // seconds of the forward kernel that names the operator's
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace tandem::api {
 struct OperatorCost {
   double forward = 0, backward = 0;  // seconds of kernels in a step, by the cost model
   std::size_t kept = 0;              // bytes of results that are held from forward to backward
-  std::string kernel;                // of its first forward node; "": it has none
+  std::string kernel;                // the longest one of forward; "": it has none
 };
 
 struct ParameterCost {

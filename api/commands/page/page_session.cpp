@@ -9,6 +9,7 @@
 #include "engine/formats/paths.h"
 #include "placement/auto/arguments.h"
 #include "placement/policy_keys.h"
+#include "placement/quantities.h"
 #include "placement/report/json.h"
 
 namespace tandem::api {
@@ -187,14 +188,16 @@ PageJson PageSession::live() { return run_.live(); }
 
 PageJson PageSession::match(const PageJson& json) {
   const RequestBody body(json, {"at", "op", "min", "after", "before"});
-  std::string rule = "{ at = " + toml_string(body.text("at"));
-  for (const char* filter : {"op", "min", "after", "before"})
-    if (body.has(filter)) rule += std::string(", ") + filter + " = " + toml_string(body.text(filter));
-  // A rule has to say something.
-  const tandem::Policy policy = policy_of_arguments({rule + ", acts = \"keep\" }"});
+  PolicyRule rule;
+  rule.at = Selector(body.text("at"));
+  if (body.has("op")) rule.op = body.text("op");
+  if (body.has("min")) rule.min = parse_size(body.text("min"));
+  if (body.has("min") && !rule.min) bad_request("min: a size such as 64MiB is expected");
+  if (body.has("after")) rule.after = Selector(body.text("after"));
+  if (body.has("before")) rule.before = Selector(body.text("before"));
   const std::lock_guard lock(mutex_);
   const RuleMatcher matcher(planned_.graph(), planned_.items());
-  const RuleMatches matches = matcher.match(policy.rules.back());
+  const RuleMatches matches = matcher.match(rule);
   PageJson operators = PageJson::array(), parameters = PageJson::array();
   for (const int item : matches.operators) operators.push_back(tree_.of_operator(item));
   for (const int item : matches.parameters) parameters.push_back(tree_.of_parameter(item));
