@@ -230,16 +230,17 @@ std::set<std::string> dead_rules(const Policy& policy, const AskedValues& asked)
   return dead;
 }
 
-/// Without rules that decide nothing any more, and without those that are not in `before` and say
-/// what holds without them. Rules with remarks stay, and those that decided nothing before.
+/// Without rules that decide nothing any more, and without those that are not in `kept` and say
+/// what holds without them. Rules with remarks stay, and those that decided nothing in `before`.
 std::string without_needless(const std::string& text, const std::string& path,
                              const Candidates& candidates, const Goal& goal,
-                             const std::string& before) {
+                             const std::string& before, const std::string& kept_rules) {
   const Policy policy = candidates.policy(text), old = candidates.policy(before);
   const std::set<std::string> dead_now = dead_rules(policy, candidates.asked(text)),
                               dead_before = dead_rules(old, candidates.asked(before));
   std::set<std::string> rules_before;
-  for (PolicyRule rule : old.rules) rules_before.insert(to_toml(std::move(rule)));
+  for (PolicyRule rule : candidates.policy(kept_rules).rules)
+    rules_before.insert(to_toml(std::move(rule)));
   std::string kept = text;
   const ConfigValue tree = PolicyText(text, path).tree();
   const std::size_t first = count_of(tree.find("auto"));
@@ -260,16 +261,14 @@ std::string without_needless(const std::string& text, const std::string& path,
 
 /// Takes what moves out of a rule that matches more, where its selector does not grow by that; ""
 /// where no rule can be narrowed so.
-std::string narrowed(const std::string& text, const std::string& path,
-                     const Candidates& candidates, const AskedValues& asked,
-                     const RuleMatches& moved, const Goal& goal) {
+std::string narrowed(const std::string& text, const std::string& path, const Candidates& candidates,
+                     const AskedValues& asked, const RuleMatches& moved, const Goal& goal) {
   PolicyText editor(text, path);
   const ConfigValue tree = editor.tree();
   const std::size_t first = count_of(tree.find("auto"));
   const auto without = [](const std::vector<int>& all, const std::vector<int>& some) {
     std::vector<int> left;
-    std::set_difference(all.begin(), all.end(), some.begin(), some.end(),
-                        std::back_inserter(left));
+    std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::back_inserter(left));
     return left;
   };
   for (std::size_t i = count_of(tree.find("rules")); i-- > 0;) {
@@ -351,7 +350,7 @@ std::string move_items(const std::string& text, const std::string& path, const I
       after = with_values(after, path, at, move.set, always_new);
     if (goal.is_met_by(candidates.asked(after))) break;
   }
-  after = without_needless(after, path, candidates, goal, text);
+  after = without_needless(after, path, candidates, goal, text, model.kept);
   return folded_into_last(after, path, candidates, goal);
 }
 
@@ -370,8 +369,7 @@ std::string add_rule(const std::string& text, const std::string& path, const std
   PolicyEdit same;
   Values set;
   for (const auto& member : tree.members) {
-    const bool is_remark =
-        std::find(remarks.begin(), remarks.end(), member.key) != remarks.end();
+    const bool is_remark = std::find(remarks.begin(), remarks.end(), member.key) != remarks.end();
     if (member.key == "at") same.at = member.value.text;
     if (is_remark) continue;
     if (member.value.kind == ConfigValue::Kind::string)
@@ -384,7 +382,8 @@ std::string add_rule(const std::string& text, const std::string& path, const std
     if (key == "op" || key == "min" || key == "after" || key == "before") return appended;
   const std::string in_place = with_values(text, path, same.at, set, false);
   const bool is_enough = goal.is_met_by(candidates.asked(in_place));
-  return without_needless(is_enough ? in_place : appended, path, candidates, goal, text);
+  return without_needless(is_enough ? in_place : appended, path, candidates, goal, text,
+                          model.kept);
 }
 
 }  // namespace tandem

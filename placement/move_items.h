@@ -21,12 +21,13 @@ struct MovedIn {
   const Graph& graph;
   const PolicyItems& items;
   std::string default_device;  // where what no rule places runs
+  std::string kept;            // a policy's text: its rules stay where they only repeat others
 };
 
 /// The text after the move. Rules say the same about everything else. A rule with this selector is
 /// changed, or another one narrowed; else a line is added, or the selector of the last line
-/// widened. Rules without comment and `why` that decide nothing any more are removed. Throws Error{usage} for unknown keys and for
-/// text that cannot be edited.
+/// widened. Rules without comment and `why` that decide nothing any more are removed. Throws
+/// Error{usage} for unknown keys and for text that cannot be edited.
 std::string move_items(const std::string& text, const std::string& path, const ItemMove& move,
                        const MovedIn& model);
 

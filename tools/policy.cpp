@@ -220,7 +220,8 @@ void add_auto(CLI::App& parent, Invocation& invocation) {
 
 void add_policy(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
-      "policy", "Look at a policy.toml: names, check, plan, explain, diff, page; edit it, search one");
+      "policy",
+      "Look at a policy.toml: names, check, plan, explain, diff, page; edit it, search one");
   command->require_subcommand(1);
   command->footer(
       "Examples:\n"

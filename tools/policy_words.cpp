@@ -68,7 +68,8 @@ void add_policy_words(CLI::App& command, PolicyWords& options, const std::string
       ->type_name("NAME|FILE");
 }
 
-CLI::App* add_policy_command(CLI::App& parent, const char* name, const char* help, const char* examples) {
+CLI::App* add_policy_command(CLI::App& parent, const char* name, const char* help,
+                             const char* examples) {
   CLI::App* command = parent.add_subcommand(name, help);
   command->footer(std::string("Examples:\n") + examples);
   return command;

@@ -166,7 +166,7 @@ class UpdateLayouts {
 
   // Operands of this shape have the layout, the others are row-major.
   const std::optional<FirstProposal>& proposal(NodeId id, const Shape& shape,
-                                                const Layout& layout) {
+                                               const Layout& layout) {
     std::list<Asked>& asked = asked_[id.index];
     for (const Asked& known : asked) {
       if (known.shape == shape && known.layout == layout) return known.first;
@@ -303,8 +303,8 @@ std::vector<Layout> state_layouts(const PlacedGraph& placed, const LowerContext&
     const State& state = graph.states[s];
     if (fixed[s] || state.parameter.empty()) continue;
     const auto of = by_name.find(state.parameter);
-    if (of != by_name.end() && graph.type(graph.states[of->second].initial).shape ==
-                                   graph.type(state.initial).shape)
+    if (of != by_name.end() &&
+        graph.type(graph.states[of->second].initial).shape == graph.type(state.initial).shape)
       layouts[s] = layouts[of->second];
   }
   return layouts;

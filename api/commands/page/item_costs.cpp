@@ -29,9 +29,8 @@ class Sharing {
         written_.emplace(state.final.index, of->second);
     }
     for (const SimulatedSpan& span : micro_batch.simulation.spans) {
-      const Instruction& instruction =
-          plan.queues[static_cast<std::size_t>(span.queue)]
-              .instructions[static_cast<std::size_t>(span.index)];
+      const Instruction& instruction = plan.queues[static_cast<std::size_t>(span.queue)]
+                                           .instructions[static_cast<std::size_t>(span.index)];
       if (instruction.kind != Instruction::Kind::run) continue;
       add_time(lowered.graph.node(instruction.node),
                lowered.nodes[static_cast<std::size_t>(instruction.node.index)].kernel,

@@ -104,10 +104,10 @@ PageJson MeasuredRun::measured(const ModelTree& tree, const PolicyItems& items,
   PageJson timeline = trace_queues(json_of_file(trace_));
   if (timeline.is_null())
     notes.push_back("no trace: tandem train --trace " + trace_ + " writes one");
-  return {{"run", run_},           {"state", run_state_name(record.state)},
-          {"step", record.step},   {"operators", operators},
-          {"by_item", by_item},    {"source", source},
-          {"timeline", timeline},  {"notes", notes}};
+  return {{"run", run_},          {"state", run_state_name(record.state)},
+          {"step", record.step},  {"operators", operators},
+          {"by_item", by_item},   {"source", source},
+          {"timeline", timeline}, {"notes", notes}};
 }
 
 PageJson MeasuredRun::live() const {
@@ -116,14 +116,15 @@ PageJson MeasuredRun::live() const {
   PageJson series = PageJson::array();
   for (const RunSeries& each : record.series) series.push_back(series_json(each));
   const auto steps = record.settings.find("steps");
-  return {{"run", run_},
-          {"state", run_state_name(record.state)},
-          {"step", record.step},
-          {"steps", steps == record.settings.end() ? PageJson()
-                                                    : PageJson::parse(steps->second, nullptr, false)},
-          {"seconds", record.seconds},
-          {"changed", record.changed},
-          {"series", series}};
+  return {
+      {"run", run_},
+      {"state", run_state_name(record.state)},
+      {"step", record.step},
+      {"steps", steps == record.settings.end() ? PageJson()
+                                               : PageJson::parse(steps->second, nullptr, false)},
+      {"seconds", record.seconds},
+      {"changed", record.changed},
+      {"series", series}};
 }
 
 }  // namespace tandem::api

@@ -55,14 +55,14 @@ PolicyEdit rule_edit(const PageJson& json) {
 
 }  // namespace
 
-std::pair<std::string, std::string> edited_text(const std::string& text, const std::string& path,
-                                                const PageJson& json, const ModelTree& tree,
-                                                PlannedPolicy& planned) {
+std::pair<std::string, std::string> edited_text(const std::string& text, const std::string& saved,
+                                                const std::string& path, const PageJson& json,
+                                                const ModelTree& tree, PlannedPolicy& planned) {
   const RequestBody body(json, {"revision", "place", "rule", "add"});
   if (body.has("place") + body.has("rule") + body.has("add") != 1)
     bad_request("one of place, rule and add is expected");
   const MovedIn model{planned.graph(), planned.items(),
-                      planned.of().policy().options.default_device};
+                      planned.of().policy().options.default_device, saved};
   if (body.has("place")) {
     const ItemMove move = move_of(body.object("place"), tree);
     const std::string what =

@@ -237,8 +237,8 @@ PageJson PageSession::change(const PageJson& json, const Change& how) {
   check_writable();
   {
     const std::lock_guard lock(mutex_);
-    text_.check_revision(RequestBody(json, {"revision", "place", "rule", "add", "over"})
-                             .integer("revision"));
+    text_.check_revision(
+        RequestBody(json, {"revision", "place", "rule", "add", "over"}).integer("revision"));
     how();
   }
   return state();
@@ -254,7 +254,8 @@ void PageSession::take_text(bool may_be_wrong) {
 PageJson PageSession::edit(const PageJson& body) {
   return change(body, [&] {
     check_right();
-    const auto [text, what] = edited_text(text_.text(), text_.path(), body, tree_, planned_);
+    const auto [text, what] =
+        edited_text(text_.text(), text_.saved(), text_.path(), body, tree_, planned_);
     planned_.set(text);  // throws where it cannot be placed so
     text_.set(text, what);
   });

@@ -53,8 +53,9 @@ void PlacementSearch::start(PolicyOptions options, PolicyAutoOptions automatic, 
     most_ = most;
     best_ms_ = best_ms;
   };
-  thread_ = std::thread([this, options = std::move(options), automatic = std::move(automatic),
-                         keep_rules, revision] { search(options, automatic, keep_rules, revision); });
+  thread_ =
+      std::thread([this, options = std::move(options), automatic = std::move(automatic), keep_rules,
+                   revision] { search(options, automatic, keep_rules, revision); });
 }
 
 void PlacementSearch::search(const PolicyOptions& options, const PolicyAutoOptions& automatic,

@@ -52,8 +52,7 @@ void refuse(const PageError& error, httplib::Response& response) {
   response.set_content(page_text(error_json(error)), json_type);
 }
 
-void answer(const PageRoute& route, const httplib::Request& request,
-            httplib::Response& response) {
+void answer(const PageRoute& route, const httplib::Request& request, httplib::Response& response) {
   try {
     PageJson body;
     if (route.method == "POST") {
@@ -74,8 +73,11 @@ void answer(const PageRoute& route, const httplib::Request& request,
 void fill_refusal(httplib::Response& response) {
   if (!response.body.empty()) return;
   const auto is = [&](int status) { return response.status == status; };
-  const char* code = is(404) ? "not_found" : is(413) ? "too_large" : is(415) ? "media_type"
-                     : response.status < 500 ? "bad_request" : "internal";
+  const char* code = is(404)                 ? "not_found"
+                     : is(413)               ? "too_large"
+                     : is(415)               ? "media_type"
+                     : response.status < 500 ? "bad_request"
+                                             : "internal";
   refuse({response.status, code, httplib::status_message(response.status)}, response);
 }
 
@@ -83,7 +85,10 @@ void fill_refusal(httplib::Response& response) {
 
 struct PageServer::Impl {
   Impl(std::string_view text, std::string secret, std::vector<PageRoute> all)
-      : document(text), token(std::move(secret)), routes(std::move(all)), pool(threads, threads, most_waiting) {}
+      : document(text),
+        token(std::move(secret)),
+        routes(std::move(all)),
+        pool(threads, threads, most_waiting) {}
 
   void set_up(httplib::Server& server) {
     httplib::Headers headers;
@@ -96,25 +101,23 @@ struct PageServer::Impl {
     server.set_write_timeout(seconds_to_read);
     server.set_keep_alive_timeout(seconds_between);
     server.set_keep_alive_max_count(1);  // a thread never waits for a page that is only open
-    server.set_socket_options([](socket_t socket) {
-      httplib::set_socket_opt(socket, SOL_SOCKET, SO_REUSEADDR, 1);
-    });
-    server.set_pre_routing_handler([this](const httplib::Request& request,
-                                          httplib::Response& response) {
-      last_request = now();
-      const auto refusal = checks->refuse(head_of(request));
-      if (!refusal) return httplib::Server::HandlerResponse::Unhandled;
-      refuse(*refusal, response);
-      return httplib::Server::HandlerResponse::Handled;
-    });
+    server.set_socket_options(
+        [](socket_t socket) { httplib::set_socket_opt(socket, SOL_SOCKET, SO_REUSEADDR, 1); });
+    server.set_pre_routing_handler(
+        [this](const httplib::Request& request, httplib::Response& response) {
+          last_request = now();
+          const auto refusal = checks->refuse(head_of(request));
+          if (!refusal) return httplib::Server::HandlerResponse::Unhandled;
+          refuse(*refusal, response);
+          return httplib::Server::HandlerResponse::Handled;
+        });
     server.set_error_handler(
         [](const httplib::Request&, httplib::Response& response) { fill_refusal(response); });
     server.Get("/", [this](const httplib::Request&, httplib::Response& response) {
       response.set_content(document, "text/html; charset=utf-8");
     });
     for (const PageRoute& route : routes) {
-      const auto handler = [&route](const httplib::Request& request,
-                                    httplib::Response& response) {
+      const auto handler = [&route](const httplib::Request& request, httplib::Response& response) {
         answer(route, request, response);
       };
       if (route.method == "GET")
@@ -139,8 +142,8 @@ struct PageServer::Impl {
   std::atomic<double> last_request{now()};
 };
 
-PageServer::PageServer(std::string_view document, std::string token,
-                       std::vector<PageRoute> routes, int port)
+PageServer::PageServer(std::string_view document, std::string token, std::vector<PageRoute> routes,
+                       int port)
     : impl_(std::make_unique<Impl>(document, std::move(token), std::move(routes))) {
   for (httplib::Server* server : {&impl_->of_ipv4, &impl_->of_ipv6}) impl_->set_up(*server);
   if (port != 0 && impl_->of_ipv4.bind_to_port("127.0.0.1", port))

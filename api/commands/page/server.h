@@ -21,8 +21,7 @@ class PageServer {
  public:
   /// Binds 127.0.0.1 and, where the machine has it, [::1] at one port; 0: a free one. Throws
   /// Error{usage} where the port is taken, and in builds without cpp-httplib.
-  PageServer(std::string_view document, std::string token, std::vector<PageRoute> routes,
-             int port);
+  PageServer(std::string_view document, std::string token, std::vector<PageRoute> routes, int port);
   ~PageServer();
   PageServer(const PageServer&) = delete;
   PageServer& operator=(const PageServer&) = delete;

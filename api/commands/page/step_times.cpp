@@ -71,8 +71,8 @@ PageJson timeline_of(const PlannedStep& step, const ResolvedPolicy& resolved) {
   }
   return {{"step_ms", last.simulation.seconds * 1e3},
           {"times", last.times},
-          {"part", step.micro_batches.size() == 1 && last.times == 1 ? "whole step"
-                                                                      : "last micro-batch"},
+          {"part",
+           step.micro_batches.size() == 1 && last.times == 1 ? "whole step" : "last micro-batch"},
           {"queues", queues}};
 }
 
@@ -89,18 +89,20 @@ PageJson memory_over_step(const PlannedStep& step, const ResolvedPolicy& resolve
   double latest = 0;
   for (std::size_t launch = 0; launch < at.size(); ++launch) {
     const Launch& where = plan.launches[launch];
-    latest = std::max(latest, begins[static_cast<std::size_t>(where.queue)]
-                                    [static_cast<std::size_t>(where.index)]);
+    latest = std::max(
+        latest,
+        begins[static_cast<std::size_t>(where.queue)][static_cast<std::size_t>(where.index)]);
     at[launch] = latest;
   }
   PageJson devices = PageJson::array();
   for (std::size_t d = 0; d < plan.memory.size(); ++d) {
     const MemoryUse& use = step.memory[d];
-    PageJson json{{"device", resolved.devices[d].name},
-                  {"persistent",
-                   {{"parameters", use.parameters}, {"state", use.state}, {"others", use.others()}}},
-                  {"peak", use.peak},
-                  {"limit", step.limited[d] ? PageJson(step.limits[d]) : PageJson()}};
+    PageJson json{
+        {"device", resolved.devices[d].name},
+        {"persistent",
+         {{"parameters", use.parameters}, {"state", use.state}, {"others", use.others()}}},
+        {"peak", use.peak},
+        {"limit", step.limited[d] ? PageJson(step.limits[d]) : PageJson()}};
     for (const char* column : {"at_ms", "gradients", "activations", "workspace", "paths"})
       json[column] = PageJson::array();
     for (const LiveBytes& live : live_bytes(lowered, plan, static_cast<int>(d), most_points)) {

@@ -29,9 +29,9 @@ bool is_slice(const PageJson& event) {
 
 /// The role and the device that a queue's name says: "gpu.in".
 std::pair<std::string, std::string> role_of(const std::string& name) {
-  for (const auto& [ending, role] : {std::pair(".in", "copy_in"), std::pair(".out", "copy_out"),
-                                     std::pair(".ranks", "collective"), std::pair(".feed", ""),
-                                     std::pair(".read", "")}) {
+  for (const auto& [ending, role] :
+       {std::pair(".in", "copy_in"), std::pair(".out", "copy_out"),
+        std::pair(".ranks", "collective"), std::pair(".feed", ""), std::pair(".read", "")}) {
     if (name.ends_with(ending))
       return {role, name.substr(0, name.size() - std::string_view(ending).size())};
   }
@@ -64,8 +64,11 @@ PageJson trace_queues(const PageJson& trace) {
     if (at < start || at > start + duration || role.empty()) continue;
     PageJson& queue = queues[track];
     if (queue.is_null()) {
-      queue = {{"name", names[track]}, {"device", device}, {"role", role},
-               {"busy_ms", 0.0},       {"waiting_ms", 0.0}};
+      queue = {{"name", names[track]},
+               {"device", device},
+               {"role", role},
+               {"busy_ms", 0.0},
+               {"waiting_ms", 0.0}};
       for (const char* column :
            {"start_ms", "end_ms", "exposed_ms", "bytes", "phase", "op", "path"})
         queue[column] = PageJson::array();
