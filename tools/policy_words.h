@@ -21,8 +21,7 @@ struct PolicyWords {
 /// A subcommand of `tandem policy`.
 CLI::App* add_policy_command(CLI::App& parent, const char* name, const char* help,
                              const char* examples);
-/// The words, --config, --model, --bind, --place, --device and --profile. `words`: what the words
-/// are.
+/// Words, --config, --model, --bind, --place, --device and --profile. `words`: what words mean.
 void add_policy_words(CLI::App& command, PolicyWords& options, const std::string& words);
 /// --config, --model and --bind.
 void add_model(CLI::App& command, PolicyWords& options);
@@ -36,7 +35,7 @@ inline constexpr const char* policy_words =
 /// `most`.
 std::vector<std::string> take_words(PolicyWords& options, std::size_t most,
                                     const std::string& expected);
-/// The same, where at most the policy is named.
+/// As above, where at most the policy is named.
 void take_policy(PolicyWords& options);
 
 /// Its file has one of them: tools/policy_page.cpp.

@@ -16,7 +16,7 @@ struct PageOptions {
   std::string trace;        // a trace of that run; "": trace.json in its directory
   bool read_only = false;   // the policy cannot be changed
   int port = 0;             // 0: a free one
-  double idle_seconds = 0;  // end after so long without a request; 0: never
+  double idle_seconds = 0;  // end after this time without a request; 0: never
   StopToken stop;           // end on request
   /// Called once with the address to open, as soon as it is served.
   std::function<void(const std::string& address)> on_listening;

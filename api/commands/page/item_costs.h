@@ -25,7 +25,7 @@ struct ItemCosts {
   std::vector<ParameterCost> parameters;  // as in PolicyItems
 };
 
-/// A kernel that computes several of them is shared out in equal parts.
+/// The time of a kernel that computes several of them is divided equally.
 ItemCosts item_costs(const PlannedStep& step, const Graph& forward, const PolicyItems& items);
 
 }  // namespace tandem::api

@@ -57,7 +57,7 @@ class PageSession {
   PlannedPolicy planned_;
   ModelTree tree_;
   MeasuredRun run_;
-  PageJson state_;  // of the text's revision; null: not made yet
+  PageJson state_;  // the last answer, whose revision says whether it still holds
   PlacementSearch search_;
 };
 
