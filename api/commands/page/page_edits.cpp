@@ -3,7 +3,7 @@
 #include "api/commands/page/request_body.h"
 #include "placement/edit.h"
 #include "placement/edit_check.h"
-#include "placement/move_items.h"
+#include "placement/moves/move_items.h"
 
 namespace tandem::api {
 namespace {

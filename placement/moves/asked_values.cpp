@@ -1,4 +1,4 @@
-#include "placement/asked_values.h"
+#include "placement/moves/asked_values.h"
 
 namespace tandem {
 namespace {

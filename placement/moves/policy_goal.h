@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "placement/asked_values.h"
-#include "placement/move_items.h"
+#include "placement/moves/asked_values.h"
+#include "placement/moves/move_items.h"
 
 namespace tandem {
 

@@ -1,4 +1,4 @@
-#include "placement/policy_goal.h"
+#include "placement/moves/policy_goal.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-#include "placement/move_items.h"
+#include "placement/moves/move_items.h"
 
 #include <algorithm>
 #include <array>
 
 #include "engine/graph/text.h"
-#include "placement/fewer_rules.h"
-#include "placement/policy_goal.h"
+#include "placement/moves/fewer_rules.h"
+#include "placement/moves/policy_goal.h"
 #include "placement/policy_text.h"
 
 namespace tandem {

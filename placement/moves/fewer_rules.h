@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "placement/policy_goal.h"
+#include "placement/moves/policy_goal.h"
 
 namespace tandem {
 

@@ -1,4 +1,4 @@
-#include "placement/fewer_rules.h"
+#include "placement/moves/fewer_rules.h"
 
 #include <algorithm>
 #include <iterator>
