@@ -96,19 +96,22 @@ class Placer {
                     std::vector<std::size_t>& offsets) const {
     struct Placed {
       std::size_t begin = 0, end = 0, life = 0;
+      int first = 0, last = 0;  // the life's
     };
     offsets.assign(lives_.size(), 0);
     std::vector<Placed> placed;  // by offset
     placed.reserve(order.size());
     std::size_t end = 0;
     for (std::size_t i : order) {
-      const std::size_t bytes = lives_[i].bytes;
+      const Life& own = lives_[i];
+      const std::size_t bytes = own.bytes;
       std::size_t best = 0, best_gap = static_cast<std::size_t>(-1), top = 0;
       bool found = false;
       for (const Placed& other : placed) {
         if (other.end <= top) continue;  // changes nothing, whether or not they are alive together
-        const Life& life = lives_[other.life];
-        if (apart(lives_[i], life) || apart(life, lives_[i])) continue;
+        const bool in_order = own.last < other.first || other.last < own.first;
+        if (in_order && (apart(own, lives_[other.life]) || apart(lives_[other.life], own)))
+          continue;
         if (other.begin > top && other.begin - top >= bytes && other.begin - top < best_gap) {
           best = top;
           best_gap = other.begin - top;
@@ -121,7 +124,7 @@ class Placer {
       const auto at = std::upper_bound(
           placed.begin(), placed.end(), offsets[i],
           [](std::size_t offset, const Placed& other) { return offset < other.begin; });
-      placed.insert(at, {offsets[i], offsets[i] + bytes, i});
+      placed.insert(at, {offsets[i], offsets[i] + bytes, i, own.first, own.last});
     }
     return end;
   }
