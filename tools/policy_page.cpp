@@ -47,6 +47,7 @@ void add_policy_page(CLI::App& parent, Invocation& invocation) {
       ->add_option("--trace", page->trace,
                    "What train --trace has written for that run (default: RUN/trace.json)")
       ->type_name("FILE");
+  command->add_flag("--read-only", page->read_only, "Only show: the policy cannot be changed");
   command->add_option("--idle", *idle, "End after so long without a request: 30m (default: never)")
       ->type_name("TIME");
   command->add_option("--port", page->port, "The port to serve it at (default: a free one)")

@@ -42,8 +42,19 @@ class Page:
         address = re.fullmatch(r"page: http://127\.0\.0\.1:(\d+)/#token=([0-9a-f]{32})\n", line)
         if not address:
             raise AssertionError(line + self.process.communicate(timeout=20)[1])
-        self.port, self.token = int(address[1]), address[2]
-        self.origin = f"http://127.0.0.1:{self.port}"
+        self.at_address(int(address[1]), address[2])
+
+    @classmethod
+    def at(cls, port, token):
+        """The page of a program that runs already."""
+        page = cls.__new__(cls)
+        page.process = None
+        page.at_address(port, token)
+        return page
+
+    def at_address(self, port, token):
+        self.port, self.token = port, token
+        self.origin = f"http://127.0.0.1:{port}"
 
     def headers(self, method):
         own = {"Host": f"127.0.0.1:{self.port}", "X-Tandem-Token": self.token}
@@ -87,6 +98,8 @@ class Page:
         return self.post("/api/edit", revision=state["revision"], place={"items": items, "set": values})
 
     def end(self, patience=20):
+        if self.process is None:
+            return None
         if self.process.poll() is None:
             self.process.terminate()
         try:

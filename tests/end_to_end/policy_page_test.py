@@ -8,6 +8,10 @@ import json
 import os
 import pathlib
 import random
+import re
+import shutil
+import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -16,7 +20,7 @@ import threading
 import time
 import unittest
 
-from policy_page import MODEL, Page, Refused, write_project
+from policy_page import MODEL, ROOT, Page, Refused, write_project
 
 
 class Project(unittest.TestCase):
@@ -302,6 +306,63 @@ class File(Project):
             thread.join()
         self.assertEqual(sorted(done), ["blocks.0", "blocks.1", "norm", "position"])
         self.assertEqual(self.page.get("/api/state")["undo"], 4)
+
+
+class Runs(unittest.TestCase):
+    """Pages of runs of models/digits."""
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = pathlib.Path(place.name) / "digits"
+        shutil.copytree(ROOT / "models" / "digits", self.folder)
+
+    def test_a_run_that_trains_can_be_looked_at_but_not_changed(self):
+        words = ["--page", "--run-dir", "run", "epochs=2000", "log.every=5 steps", "--device", "gpu=emulated:0", "--place", '{ at = "fc1", on = "cpu" }']
+        training = subprocess.Popen([PROGRAM, "train", "train.toml", *words], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            page = next(filter(None, (re.search(r"page: http://127.0.0.1:(\d+)/#token=([0-9a-f]{32})", line) for line in training.stderr)))
+            with Page.at(int(page[1]), page[2]) as page:
+                model, state = page.get("/api/model"), page.get("/api/state")
+                self.assertTrue(model["read_only"] and state["ok"], state["problems"])
+                self.assertEqual(state["rules"][-1]["list"], "place")
+                live = page.get("/api/live")
+                self.assertEqual(live["state"], "running")
+                self.assertIn("loss", [series["name"] for series in live["series"]])
+                for path in ("edit", "undo", "redo", "save", "reload", "auto", "auto/stop"):
+                    with self.assertRaises(Refused, msg=path) as refused:
+                        page.post(f"/api/{path}", revision=state["revision"])
+                    self.assertEqual(refused.exception.code, "read_only")
+                before = live["step"]
+                while page.get("/api/live")["step"] == before:
+                    time.sleep(0.1)
+        finally:
+            training.send_signal(signal.SIGKILL)  # the page ends with it, whatever ends it
+            training.stderr.close()
+            training.wait()
+        for _ in range(100):
+            try:
+                socket.create_connection(("127.0.0.1", page.port), timeout=1).close()
+                time.sleep(0.1)
+            except OSError:
+                return
+        self.fail("the page goes on without its training")
+
+    def test_measured_times_stand_next_to_predicted_ones(self):
+        run = [PROGRAM, "train", "train.toml", "--run-dir", "run", "steps=6", "--log-operators", "--trace", "trace.json"]
+        self.assertEqual(subprocess.run(run, cwd=self.folder, capture_output=True, timeout=120).returncode, 0)
+        with Page(PROGRAM, self.folder, "--run", "run", "--trace", "trace.json", model=["--config", "train.toml"]) as page:
+            measured, state = page.get("/api/measured"), page.get("/api/state")
+            recorded = json.loads((self.folder / "run" / "operators.json").read_text())["operators"]
+            self.assertEqual(measured["operators"], recorded)
+            forward = sum(row["ms"] for row in recorded if row["phase"] == "forward" and not row["path"].startswith("loss"))
+            shown = sum(times["forward_ms"] for item, times in measured["by_item"].items() if state["placement"][int(item)].get("run"))
+            self.assertGreater(shown, forward / 2)
+            self.assertLessEqual(shown, forward * 1.5)
+            queue = measured["timeline"]["queues"][0]
+            self.assertEqual((queue["role"], len(queue["start_ms"])), ("compute", len(queue["path"])))
+            self.assertLessEqual(max(queue["end_ms"]), measured["timeline"]["step_ms"] * 1.01)
+            self.assertEqual(page.get("/api/live")["state"], "finished")
 
 
 if __name__ == "__main__":
