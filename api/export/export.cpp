@@ -166,7 +166,6 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   options.metadata = model.metadata;
   options.adapters = model.adapters;
   options.import.resized = model.resized;
-  if (form.fp16) options.metadata[std::string(half_precision_key)] = "1";
   options.keep = form.outputs;
   options.fold_batch_norm = form.fold_batch_norm;
   options.fp16 = form.fp16;

@@ -30,9 +30,6 @@ std::string export_weights(const Engine& engine, const OnnxFile* file, const Run
                            const CheckpointContent& content, const std::string& to,
                            const ExportedModel& model = {}, const ExportForm& form = {});
 
-/// The key of an export's metadata that marks a model that computes in float16.
-inline constexpr std::string_view half_precision_key = "fp16";
-
 /// Metadata of an export on the id_functions that its model was trained with.
 std::map<std::string, std::string> functions_metadata(const CheckpointContent& content);
 std::map<std::string, std::string> exported_functions(

@@ -17,6 +17,7 @@
 #include "engine/graph/text.h"
 #include "engine/train/evaluation/prediction.h"
 #include "importer/batch/fixed_batch.h"
+#include "importer/file/onnx_weights.h"
 #include "placement/report/json.h"
 #include "tandem/export.h"
 
@@ -185,8 +186,10 @@ std::vector<NamedTensor> fed_arrays(const Prediction& prediction, const SampleRa
 
 Bound bound_of(const VerifyOptions& options, const OnnxFile& file) {
   if (options.absolute > 0 || options.relative > 0) return {options.absolute, options.relative, 0};
-  return file.metadata().contains(std::string(half_precision_key)) ? Bound{1e-2, 1e-2, 0}
-                                                                   : Bound{1e-5, 1e-4, 1e-5};
+  for (const NamedTensor& weight : onnx_weights(file).tensors) {
+    if (size_of(weight.tensor.dtype()) == 2) return {1e-2, 1e-2, 0};
+  }
+  return {1e-5, 1e-4, 1e-5};
 }
 
 /// Whether products with INT8 weights may explain a difference from onnxruntime.
