@@ -22,14 +22,8 @@ constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
                                            .got = path});
 }
 
-}  // namespace
-
-void rewrite_file(const std::string& path, std::string_view content) {
-  write_new_file(path, content, path);
-}
-
-void write_output(const std::string& path, std::string_view content, std::string_view option,
-                  std::string_view mark) {
+/// What is not a file to write, or another file.
+void refuse_others(const std::string& path, std::string_view option, std::string_view mark) {
   if (path.empty()) refuse(option, "\"\"", "not a file name", "a path");
   const fs::path target = link_target(path);
   std::error_code failed;
@@ -37,20 +31,37 @@ void write_output(const std::string& path, std::string_view content, std::string
   if (status.type() == fs::file_type::none)
     refuse(option, path, "cannot be reached: " + failed.message(), "a file to write");
   if (fs::is_directory(status)) refuse(option, path, "this is a folder", "a file to write");
-  if (!fs::exists(status)) return write_new_file(target.string(), content, option);
-  if (!fs::is_regular_file(status)) {
-    std::ofstream out(target, std::ios::binary | std::ios::app);
-    out.write(content.data(), static_cast<std::streamsize>(content.size()));
-    out.flush();
-    if (!out) refuse(option, path, "cannot be written", "a file, pipe or device that takes it");
-    return;
-  }
+  if (!fs::is_regular_file(status)) return;
   const std::uint64_t bytes = file_size(target.string());
   const bool is_ours = !mark.empty() && bytes <= most_bytes &&
                        read_file(target.string(), most_bytes).find(mark) != std::string::npos;
   if (!is_ours && (mark.empty() || bytes > 0))
     refuse(option, path, "there is another file of this name", "a new name, or remove the file");
-  write_new_file(target.string(), content, option);
+}
+
+}  // namespace
+
+void rewrite_file(const std::string& path, std::string_view content) {
+  write_new_file(path, content, path);
+}
+
+void check_output(const std::string& path, std::string_view option, std::string_view mark) {
+  refuse_others(path, option, mark);
+  const fs::path target = link_target(path);
+  if (!fs::exists(target) || fs::is_regular_file(target)) NewFile(target.string(), option).make();
+}
+
+void write_output(const std::string& path, std::string_view content, std::string_view option,
+                  std::string_view mark) {
+  refuse_others(path, option, mark);
+  const fs::path target = link_target(path);
+  const fs::file_status status = fs::status(target);
+  if (!fs::exists(status) || fs::is_regular_file(status))
+    return write_new_file(target.string(), content, option);
+  std::ofstream out(target, std::ios::binary | std::ios::app);
+  out.write(content.data(), static_cast<std::streamsize>(content.size()));
+  out.flush();
+  if (!out) refuse(option, path, "cannot be written", "a file, pipe or device that takes it");
 }
 
 }  // namespace tandem::api
