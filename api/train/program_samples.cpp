@@ -136,7 +136,7 @@ class ProgramSource final : public tandem::DataSource {
     }
     if (bad.empty()) return;
     tell_others(bad, 0, bad_samples, "samples");
-    throw Error(ErrorKind::data, std::move(bad));
+    throw BadValues(ErrorKind::data, std::move(bad));
   }
 
   std::shared_ptr<const api::DataSource> source_;
