@@ -32,6 +32,8 @@ void add_facts(Json& json, const Key& key) {
 Json json_of(const KeyInfo& key, bool policy) {
   Json json = {{"key", key.path}};
   add_facts(json, key);
+  for (const auto& [spelling, word] : key.spellings)
+    json["spellings"][std::string(spelling)] = word;
   if (!policy) json["session"] = session_honours(key.path);
   for (const KeyOfKind& of : key.kinds) add_facts(json["kinds"][std::string(of.kind)], of);
   return json;
