@@ -199,45 +199,6 @@ TEST_F(PolicyAutoTest, EqualInputGivesEqualFiles) {
   EXPECT_LE(after["devices"]["gpu"]["peak"].get<std::size_t>(), memory);
 }
 
-TEST_F(PolicyAutoTest, AnotherFileIsRefusedBeforeTheSearchAndAnotherListAfterIt) {
-  write("mine.toml", "policy = 1\n");
-  const PolicyOptions with = options("mlp", "mine.toml");
-  PolicyAutoOptions automatic;
-  automatic.most_plans = 60;
-  int searched = 0;
-  automatic.on_progress = [&](int, int, double) { ++searched; };
-  const auto refusal = [&](const std::string& to) {
-    automatic.to = folder_ / to;
-    try {
-      policy_auto(with, automatic);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  write("train.toml", "model = \"m.onnx\"\n");
-  write("other.toml", "policy = 1\nrules = [ { at = \"**\", on = \"cpu\" } ]\n");
-  for (const char* taken : {"train.toml", "other.toml"})
-    EXPECT_THAT(refusal(taken), HasSubstr("there is another file of this name"));
-  EXPECT_THAT(refusal("no_folder/new.toml"), HasSubstr("no_folder"));
-  EXPECT_EQ(searched, 0);
-
-  EXPECT_EQ(refusal("new.toml"), "");
-  EXPECT_GT(searched, 0);
-  const std::string found = read("new.toml");
-  EXPECT_EQ(refusal("new.toml"), "");  // the same once more
-  const std::string older = "policy = 1\nauto = [\n  { at = \"**\", on = \"cpu\" },\n]\n";
-  write("new.toml", older);
-  const std::string message = refusal("new.toml");
-  EXPECT_EQ(read("new.toml"), older);
-  const std::string says = "the policy that was found is in ";
-  ASSERT_THAT(message, HasSubstr(says));
-  std::string beside = message.substr(message.find(says) + says.size());
-  beside.erase(beside.find_first_of(") \n"));
-  std::ifstream file(beside, std::ios::binary);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), found);
-}
-
 TEST_F(PolicyAutoTest, TheUsersRulesAndCommentsStay) {
   const std::string before = R"(# mine
 policy = 1

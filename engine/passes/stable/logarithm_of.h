@@ -22,7 +22,7 @@ struct StableLogarithm {
 /// through operators that only move elements. Nothing for other values.
 std::optional<StableLogarithm> stable_logarithm(const Match& match, ValueId value);
 
-/// The same for sums of exponentials alone: of a few terms, over axes, up to each element.
+/// Known for sums of exponentials: of a few terms, over axes, up to each element.
 std::optional<StableLogarithm> logarithm_of_sum(const Match& match, ValueId value);
 
 /// The parts of value = log(sum(exp(x))), a sum over these axes.
