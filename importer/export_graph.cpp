@@ -4,7 +4,6 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <exception>
 #include <iterator>
@@ -368,24 +367,9 @@ class Export {
     }
   }
 
-  // A weight that trained in float32, in the 16 bits that the file has for it.
-  HostTensor in_type_of_file(const onnx::TensorProto& tensor, const HostTensor& value) const {
-    const auto dtype = dtype_from_onnx(tensor.data_type());
-    if (!dtype || *dtype == value.dtype()) return value;
-    const HostTensor narrow = value.converted(*dtype);
-    for (std::int64_t i = 0; i < value.type().elements(); ++i) {
-      if (!std::isfinite(value.number(i)) || std::isfinite(narrow.number(i))) continue;
-      refuse(content_.path, tensor.name(),
-             fmt::format("a trained number does not fit the file's {}", name_of(*dtype)), "",
-             fmt::format("{}", value.number(i)),
-             "export the weights as they are, in float32: `--to FILE.safetensors`");
-    }
-    return narrow;
-  }
-
   HostTensor value_of(const onnx::TensorProto& tensor) const {
     const auto given = values_.find(tensor.name());
-    if (given != values_.end()) return in_type_of_file(tensor, *given->second);
+    if (given != values_.end()) return narrowed(*given->second, tensor, content_);
     return written().initializers.at(tensor.name());
   }
 

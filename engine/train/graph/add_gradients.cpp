@@ -16,7 +16,8 @@ namespace {
   Diagnostic d = at(build.config().model.where, first.parameter.path,
                     "nothing to train: the loss has no gradient for any parameter");
   d.fix =
-      "`tandem inspect MODEL` says what gradients do not pass, such as the operators of a quantized "
+      "`tandem inspect MODEL` says what gradients do not pass, such as the operators of a "
+      "quantized "
       "file: train the float model";
   throw Error(ErrorKind::usage, std::move(d));
 }
