@@ -15,6 +15,8 @@
 #include "tandem/runs.h"
 #include "tandem/tandem.h"
 #include "tests/harness/expected_output.h"
+#include "tests/harness/folders.h"
+#include "tests/harness/program.h"
 
 namespace tandem::testing {
 
@@ -30,6 +32,10 @@ CaseCommand::CaseCommand(const std::string& in, Words of, Words with)
     else
       (line.starts_with('/') ? pointers : overrides).push_back(line);
   }
+}
+
+std::string CaseCommand::path(const std::string& name) const {
+  return name.starts_with('/') ? name : folder + "/" + name;
 }
 
 std::string CaseCommand::value(const std::string& option, const std::string& otherwise) const {
@@ -125,8 +131,20 @@ Options trained_options(const CaseCommand& c) {
   options.checkpoint = c.value("checkpoint");
   options.strict_words = c.has("strict");
   if (c.has("config")) options.config = c.path(c.value("config"));
-  if (c.words.size() > 2) options.data = {c.path(c.words[2])};
+  if (c.words.size() > 2) {
+    for (const std::string& file : parts_of(c.words[2], ',')) options.data.push_back(c.path(file));
+  }
   return options;
+}
+
+/// Whether the numbers are those that an earlier command has kept in the file; the first keeps
+/// them.
+std::string compared(const std::string& file, const std::string& name, const json& numbers) {
+  if (!path_exists(file)) {
+    write_file(file, numbers.dump());
+    return ", kept in " + name;
+  }
+  return (read_file(file) == numbers.dump() ? ", as in " : ", not as in ") + name;
 }
 
 std::string eval(const CaseCommand& c) {
@@ -144,6 +162,8 @@ std::string eval(const CaseCommand& c) {
     if (c.has("values")) std::snprintf(digits, sizeof digits, " %.3g", value.get<double>());
     metrics += digits;
   }
+  if (c.has("like"))
+    metrics += compared(c.path(c.value("like")), c.value("like"), object.at("metrics"));
   return said + told(c, c.has("text") ? report.text : metrics, report.json);
 }
 
@@ -191,8 +211,20 @@ std::string data(const CaseCommand& c) {
   api::DataOptions options;
   options.overrides = c.overrides;
   const api::DataReport checked = api::data_check(c.path("train.toml"), options);
-  return told(c, checked.report.text + (checked.bad ? "training refuses this" : ""),
+  return told(c, checked.report.text + (checked.bad ? "\ntraining refuses this" : ""),
               checked.report.json);
+}
+
+std::string of_program(const CaseCommand& c) {
+  std::string arguments;
+  for (std::size_t i = 1; i < c.words.size(); ++i) arguments += c.words[i] + " ";
+  const Ended ended = run_program(arguments + "2>&1 </dev/null", "cd " + c.folder + "; ");
+  std::string said;
+  for (const std::string& line : parts_of(with_all(ended.text, program, "tandem"), '\n')) {
+    const bool is_chosen = c.lines.empty() || line.find(c.lines[0]) != std::string::npos;
+    if (is_chosen && !line.empty()) said += line + "\n";
+  }
+  return said + "exit code " + std::to_string(ended.code);
 }
 
 std::string field(const CaseCommand& c) {
@@ -268,6 +300,7 @@ std::string done_by(const CaseCommand& command) {
   if (name == "json") return values(command);
   if (name == "inspect") return inspect(command);
   if (name == "data") return data(command);
+  if (name == "tandem") return of_program(command);
   if (name == "field") return field(command);
   if (name == "policy") return policy(command);
   return "no such command";
@@ -282,7 +315,8 @@ std::string error_text(const Error& error) {
 }  // namespace
 
 std::string said_by(const CaseCommand& command) {
-  if (command.word(1).find(',') != std::string::npos) return said_of_each(command);
+  if (command.words[0] != "tandem" && command.word(1).find(',') != std::string::npos)
+    return said_of_each(command);
   try {
     return done_by(command);
   } catch (const Error& error) {

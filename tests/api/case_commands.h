@@ -16,7 +16,7 @@ struct CaseCommand {
   bool has(const std::string& option) const { return options.contains(option); }
   std::string value(const std::string& option, const std::string& otherwise = "") const;
   Words values(const std::string& option) const;
-  std::string path(const std::string& name) const { return folder + "/" + name; }
+  std::string path(const std::string& name) const;
   std::string word(std::size_t i) const { return i < words.size() ? words[i] : ""; }
 
   std::string folder;

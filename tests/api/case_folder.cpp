@@ -10,6 +10,7 @@
 #include "engine/formats/files.h"
 #include "tests/api/case_commands.h"
 #include "tests/api/case_files.h"
+#include "tests/harness/folders.h"
 
 namespace tandem::testing {
 
@@ -23,17 +24,18 @@ CaseFolder::CaseFolder(const ExpectedCase& of) {
 }
 
 std::string CaseFolder::output_of(const std::string& input) const {
-  std::istringstream stream(input);
+  std::istringstream stream(
+      with_all(with_all(input, "FOLDER/", folder_.path() + "/"), "SOURCE/", source_folder() + "/"));
   std::string command, first;
   std::getline(stream, first);
   Words lines;
-  for (std::string line; std::getline(stream, line);)
-    lines.push_back(with_all(line, "FOLDER/", folder_.path() + "/"));
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
   std::istringstream words(first);
   words >> command >> std::ws;
   std::string rest;
   std::getline(words, rest);
-  return with_all(done(command, rest, lines), folder_.path() + "/", "");
+  const std::string said = with_all(done(command, rest, lines), folder_.path() + "/", "");
+  return with_all(said, source_folder() + "/", "SOURCE/");
 }
 
 std::string CaseFolder::done(const std::string& command, const std::string& rest,
@@ -57,6 +59,12 @@ std::string CaseFolder::done(const std::string& command, const std::string& rest
   if (command == "same")
     return read_file(folder_ / words.at(0)) == read_file(folder_ / words.at(1)) ? "yes" : "no";
   if (command == "replace") return replaced(rest);
+  if (command == "copy") {
+    constexpr auto all = std::filesystem::copy_options::recursive |
+                         std::filesystem::copy_options::overwrite_existing;
+    std::filesystem::copy(folder_ / words.at(0), folder_ / words.at(2), all);
+    return "";
+  }
   if (command == "link") {
     std::filesystem::create_symlink(folder_ / words.at(2), folder_ / words.at(0));
     return "";

@@ -12,7 +12,7 @@ namespace tandem::testing {
 /// Runs commands in a folder that begins with the files of a case, and with what the commands in
 /// its text "_before" (lines as "train | steps=2") made of them. Lines that follow a command are
 /// its options: "--NAME [VALUE]", "/POINTER" for a value of its JSON in place of its text, and keys
-/// of train.toml. "FOLDER/" is the folder.
+/// of train.toml. "FOLDER/" is the folder, "SOURCE/" the source tree.
 ///   init MODEL [DATA [EVAL]]   the report, after files of an earlier one are removed: --to FOLDER
 ///   train [FILE]               messages, steps and metrics of the run in "run" or --run NAME:
 ///                              --resume, --accept, --stop STEP, --place RULE, --device DEVICE,
@@ -32,10 +32,12 @@ namespace tandem::testing {
 ///                              int64 that look up a table of EXTENT rows
 ///   policy COMMAND WORD...     the report; the lines that follow: "policy=FILE", "model=FILE",
 ///                              "device=...", "place=..." or overrides
+///   tandem WORD...             what the program prints, or the lines of it with the text that
+///                              follows, and its exit code
 ///   show FILE [TEXT]           its lines, or those with this text
 ///   write FILE                 the lines that follow become the file
 ///   remove FILE
-///   move FILE => OTHER, link NEW => FILE
+///   move FILE => OTHER, copy FILE => OTHER, link NEW => FILE
 ///   set FILE /POINTER VALUE    in a JSON file
 ///   same FILE OTHER            whether they have the same bytes
 ///   replace TEXT => OTHER      at the beginning of a line of train.toml; OTHER has escapes

@@ -1,6 +1,5 @@
-// What a configuration sets for operators of a model: BatchNormalization as in the file compared
-// with PyTorch's losses, random numbers outside of training, rules that match nothing, and messages
-// of `train`, `init` and `inspect` (tests/scripts/model_notices.py).
+// BatchNormalization as a configuration and the file say, compared with PyTorch's losses
+// (tests/scripts/model_notices.py). Messages: tests/expected/commands/inspect.txt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,19 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/arrays/npy.h"
-#include "engine/formats/files.h"
-#include "tandem/init.h"
 #include "tandem/tandem.h"
-#include "tests/api/error_of.h"
 #include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 using Json = nlohmann::json;
 using tandem::testing::TemporaryFolder;
 
@@ -87,61 +80,6 @@ TEST(ModelRules, BatchNormalizationAsTheFileSays) {
   expect("model.batch_norm=file", "file");
   expect("model.batch_norm=inference", "inference");
   expect("model.batch_norm=[{at=\"backbone.**\", mode=\"inference\"}]", "file");
-}
-
-TEST(ModelRules, WarnOfFrozenLayersWhoseStatisticsMove) {
-  const TemporaryFolder folder;
-  write_batch_norm_run(folder);
-  const auto summary = [&](std::vector<std::string> overrides) {
-    TrainOptions options;
-    options.dry_run = true;
-    options.overrides = std::move(overrides);
-    return Trainer(folder / "train.toml", options).summary();
-  };
-  EXPECT_THAT(summary({}),
-              AllOf(HasSubstr("warning    the parameters of backbone.1.BatchNormalization are "
-                              "frozen, but the running statistics still change"),
-                    HasSubstr("{ at = \"backbone.**\", mode = \"inference\" }"),
-                    HasSubstr("model.batch_norm = \"file\" does for each what the file says")));
-  EXPECT_THAT(summary({"model.batch_norm=file"}),
-              Not(HasSubstr("running statistics still change")));
-  EXPECT_THAT(summary({"parameters.freeze=[{at=\"fc\"}]"}),
-              Not(HasSubstr("running statistics still change")));
-}
-
-TEST(ModelRules, ThatMatchNothingAreRefusedTogether) {
-  const TemporaryFolder folder;
-  write_batch_norm_run(folder);
-  TrainOptions options;
-  options.dry_run = true;
-  options.overrides = {"model.batch_norm=[{at=\"bakbone.**\", mode=\"file\"}]",
-                       "model.random=[{at=\"noise\", mode=\"always\"}]",
-                       "parameters.train=[\"fc:bias\"]"};
-  const std::string text =
-      tandem::testing::error_of([&] { Trainer(folder / "train.toml", options); });
-  EXPECT_THAT(text, AllOf(HasSubstr("\"bakbone.**\" matches no BatchNormalization"),
-                          HasSubstr("\"noise\" matches no operator that draws random numbers"),
-                          HasSubstr("everything trains already")));
-}
-
-TEST(ModelRules, InitTakesTheModesOfAFileThatMixesThem) {
-  const TemporaryFolder folder;
-  InitOptions options;
-  options.to = folder / "";
-  init(notices + "batch_norm.onnx", options);
-  EXPECT_THAT(read_file(folder / "train.toml"), HasSubstr("batch_norm = \"file\""));
-}
-
-TEST(ModelRules, InspectBeginsWithTheShareThatTrains) {
-  const InspectReport report = inspect(notices + "quantized/dynamic.onnx");
-  EXPECT_THAT(report.text, AllOf(HasSubstr("\nwarning: only 5 of 3,287 weights train (0.15 %)"),
-                                 HasSubstr("MatMulInteger")));
-  EXPECT_LT(report.text.find("warning: only"), report.text.find("inputs\n"));
-  const Json notice = Json::parse(report.json)["notices"][0];
-  EXPECT_EQ(notice["kind"], "quantized");
-  EXPECT_EQ(notice["warning"], true);
-  EXPECT_EQ(notice["trained"], 5);
-  EXPECT_EQ(notice["all"], 3287);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ namespace tandem::testing {
 ///   --table PATH             what crosses for its lookups, and what is cached
 ///   --placed NAME            where that part of the graph is
 ///   --graph NAME             of policy_graphs.h
-///   --rows COUNT             about so many rows of "embed" are read, as the data says if it is
+///   --rows COUNT             about as many rows of "embed" are read, as the data says if it is
 ///                            asked; "unknown"
 ///   --known_rows COUNT       the same, without being asked
 ///   --cached [WHY NOT]       an answer to who asks for a cache: rows 3 and 5 for 75 % of the ids

@@ -90,7 +90,7 @@ std::string placed_text(const ResolvedPolicy& resolved, const std::string& name)
   return name + " " + (text.empty() ? "follows" : text) + "\n";
 }
 
-/// Resolves the policy until its questions are answered, or nobody answers; `said` has them.
+/// Resolves the policy until its questions are answered, or there is no answer; `said` has them.
 ResolvedPolicy answered(const PolicyInput& input, std::string& said) {
   PlacementFacts facts = input.facts;
   while (true) {
