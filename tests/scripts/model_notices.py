@@ -307,12 +307,55 @@ class Tables(nn.Module):
         return self.fc((scores.softmax(-1) @ heads).transpose(1, 2).reshape(x.shape[0], 4, 6))
 
 
+class Moving(nn.Module):
+    """What a training step changes without gradients: DINO's center, MoCo's queue, a codebook, statistics."""
+
+    sure, doubtful = [], ["center", "queue", "einsum_queue", "codebook", "running_scale"]
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("center", torch.randn(1, 6))
+        self.register_buffer("queue", F.normalize(torch.randn(6, 10), dim=0))
+        self.register_buffer("einsum_queue", F.normalize(torch.randn(6, 10), dim=0))
+        self.register_buffer("codebook", torch.randn(6, 10))
+        self.register_buffer("running_scale", torch.rand(6) + 0.5)
+        self.fc, self.prototypes = nn.Linear(6, 6), nn.Parameter(F.normalize(torch.randn(6, 10), dim=0))
+
+    def forward(self, x):
+        h = (self.fc(x) - self.center) / 0.07 * self.running_scale
+        kept = h @ self.queue + torch.einsum("nc,ck->nk", h, self.einsum_queue) + h @ self.prototypes
+        return kept + h.pow(2).sum(1, keepdim=True) - 2 * h @ self.codebook
+
+
+class Waves(nn.Module):
+    """Random frequencies, and sines that are learned."""
+
+    sure, doubtful = [], ["B", "W", "shift", "proj"]
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("B", torch.randn(3, 8) * 10)
+        self.register_buffer("W", torch.randn(4))
+        self.register_buffer("shift", torch.rand(8) * 6)
+        self.register_buffer("proj", torch.randn(8, 3))
+        self.omega, self.phase = nn.Parameter(torch.randn(3, 8)), nn.Parameter(torch.rand(8))
+        self.first, self.fc = nn.Linear(3, 8), nn.Linear(48, 3)
+
+    def forward(self, x):
+        angles, times = 2 * math.pi * x @ self.B, x[:, :1] * self.W[None] * 2 * math.pi
+        parts = [angles.sin(), angles.cos(), times.sin(), times.cos()]
+        parts += [(F.linear(x, self.proj) + self.shift).cos(), (x @ self.omega + self.phase).sin(), self.first(x).sin()]
+        return self.fc(torch.cat(parts, 1))
+
+
 BUFFERS = {
     "norms": (Norms(), torch.randn(2, 2, 4, 4)),
     "tables": (Tables(), torch.randn(2, 4, 6)),
     "normalized": (Normalized(), torch.randn(2, 3, 4, 4)),
     "attention": (Attention(), torch.randn(2, 8, 64)),
     "filters": (Filters(), torch.randn(2, 1, 8, 8)),
+    "moving": (Moving(), torch.randn(2, 6)),
+    "waves": (Waves(), torch.randn(2, 3)),
     "learned": (Spectral(), torch.randint(0, 10, (2, 5))),
 }
 
