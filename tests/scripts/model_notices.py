@@ -22,6 +22,7 @@ import numpy
 import onnx
 import torch
 import torch.nn.functional as F
+import torchvision
 from torch import nn
 
 FOLDER = pathlib.Path(__file__).parent.parent / "data" / "notices"
@@ -87,6 +88,12 @@ def step_by_step(x, scale=1.0, keep=0.8):  # one mask for all steps, as recurren
     return torch.cat([x[:, i : i + 1] * m for i in range(x.shape[1])], 1)
 
 
+def blocks(x, drop=0.2, size=3):  # DropBlock of Ghiasi et al. (2018)
+    m = (torch.rand(x.shape[0], 1, *x.shape[2:]) < drop / size**2).to(x.dtype)
+    m = 1 - F.max_pool2d(m, size, 1, size // 2)
+    return x * m * m.numel() / m.sum()
+
+
 class Token(nn.Module):
     """f of x, a mask, and a token that is learned."""
 
@@ -131,8 +138,14 @@ RANDOM = {
     "token_added": (Token(lambda x, m, token: x + token * m), ""),
     "gumbel": (Always(lambda x: F.gumbel_softmax(x, dim=1)), ""),
     "reparametrized": (Always(reparametrized), ""),
+    "drop_block": (InTraining(blocks), ""),
+    "drop_block_torchvision": (InTraining(lambda x: torchvision.ops.drop_block2d(x, 0.2, 1)), ""),
     "drawn_gate": (Always(lambda x: x * torch.bernoulli(torch.sigmoid(x))), ""),
 }
+
+
+# Forms that are not known: the means of their numbers give what `module.eval()` does.
+BY_MEANS = {"drop_block", "drop_block_torchvision"}
 
 
 class Around(nn.Module):
@@ -397,7 +410,7 @@ def random_cases(answers):
             except Exception:  # not every exporter takes every module
                 path.unlink(missing_ok=True)
                 continue
-            y = numbers(model.double().eval()(x.double())) if kind else None
+            y = numbers(model.double().eval()(x.double())) if kind or name in BY_MEANS else None
             model.float()
             answers[f"random/{path.name}"] = {"kind": kind, "x": numbers(x), "y": y}
 
