@@ -161,8 +161,9 @@ class Import {
              (dtype == DType::float16 || dtype == DType::bfloat16);
     });
   }
-  // Recognised buffers that a rule trains all the same; all of them under training_info, whose
-  // bindings say what changes.
+
+  // Recognised buffers and Constant nodes that a rule trains all the same; all buffers under
+  // training_info, whose bindings say what changes.
   void train_buffers(const ImportOptions& options, bool all) {
     for (auto& [name, role] : roles_) {
       if (!role.is_recognised_buffer) continue;
@@ -172,7 +173,8 @@ class Import {
                       [&, &name = name](const std::string& at) {
                         return Selector(at).covers_parameter(path, name);
                       });
-      if (!all && !wanted) continue;
+      if (!wanted && !(all && role.is_state)) continue;
+      role.is_state = true;
       role.trainable = true;
       role.is_recognised_buffer = false;
       role.trained_by_rule = wanted;

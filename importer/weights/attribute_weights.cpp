@@ -1,9 +1,10 @@
-#include "importer/file/attribute_weights.h"
+#include "importer/weights/attribute_weights.h"
 
 #include <algorithm>
 #include <unordered_set>
 
 #include "importer/file/onnx_content.h"
+#include "importer/weights/constant_weights.h"
 
 namespace tandem::importer {
 namespace {
@@ -120,6 +121,7 @@ void return_attribute_weights(
     onnx::ModelProto& model, const AttributeWeights& weights,
     const std::function<HostTensor(const onnx::TensorProto& initializer)>& value_of) {
   if (weights.empty()) return;
+  return_constant_weights(model, weights, value_of);
   onnx::GraphProto& graph = *model.mutable_graph();
   std::unordered_map<std::string, HostTensor> values;
   auto& tensors = *graph.mutable_initializer();
