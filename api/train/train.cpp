@@ -12,6 +12,7 @@
 #include "api/policy/policy_case.h"
 #include "api/run_files.h"
 #include "api/train/config_settings.h"
+#include "api/train/given_objects.h"
 #include "api/train/long_samples.h"
 #include "api/train/moved_from.h"
 #include "api/train/on_ranks.h"
@@ -106,7 +107,10 @@ struct Trainer::Impl {
         options(std::move(o)),
         resume_from(std::move(resumed)),
         record(std::move(started)),
-        placing{.place = options.place, .devices = options.devices, .ranks = ranks},
+        placing{.place = options.place,
+                .devices = options.devices,
+                .text = text_of(options.policy),
+                .ranks = ranks},
         policy(read_run_policy(config, placing)),
         engine(policy.threads),
         model(std::make_shared<ConfiguredModel>(engine, config, model_options())),
@@ -134,6 +138,18 @@ namespace {
 
 // The name in errors about one that was moved from.
 constexpr const char* trainer_handle = "Trainer";
+
+/// Throws Error{usage} with the options that mean nothing without another one.
+void refuse_unused(const TrainOptions& options) {
+  std::vector<Diagnostic> problems;
+  const auto refuse = [&](const char* option, const char* fix) {
+    problems.push_back({.message = std::string(option) + " has no effect here", .fix = fix});
+  };
+  if (options.eval && !options.train) refuse("TrainOptions::eval", "give TrainOptions::train, too");
+  if (options.trace_path.empty() && (options.trace_first > 0 || options.trace_last > 0))
+    refuse("TrainOptions::trace_first, trace_last", "give TrainOptions::trace_path");
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
 
 /// Samples of a program need no [data] table.
 void require_data(RunConfig& config, const TrainOptions& options) {
@@ -234,6 +250,7 @@ PolicyOptions planning_of(const std::string& config_path, const TrainOptions& op
   planning.config = config_path;
   planning.place = options.place;
   planning.devices = options.devices;
+  planning.made = options.policy;
   planning.ranks = group->ranks();
   return planning;
 }
@@ -249,6 +266,9 @@ std::int64_t batch_size_of_run(const std::string& run_dir) {
 
 Trainer::Trainer(const std::string& config_path, TrainOptions options)
     : impl_(Impl::open({config_path}, std::move(options))) {}
+
+Trainer::Trainer(const Model& model, const TrainConfig& config, TrainOptions options)
+    : Trainer(with_model(config, model, "TrainConfig"), std::move(options)) {}
 
 Trainer::Trainer(const TrainConfig& config, TrainOptions options)
     : impl_(Impl::open(
@@ -272,10 +292,12 @@ std::unique_ptr<Trainer::Impl> Trainer::Impl::open(const ConfigSource& source,
   StartRecord record;
   RunConfig config;
   std::string config_file;
-  const auto set_run_dir = [&] {
+  const auto take_options = [&] {
     if (!options.run_dir.empty()) config.run_dir = path_value(options.run_dir);
+    if (options.policy) config.policy = options.policy->name();
   };
   on_all_ranks(ranks, "configuration", [&] {
+    refuse_unused(options);
     if (!resume_from.empty()) {
       resumed.emplace(resume_from, source, options);
       options.place = resumed->place();
@@ -288,7 +310,7 @@ std::unique_ptr<Trainer::Impl> Trainer::Impl::open(const ConfigSource& source,
           source.path, options, resumed ? resumed->all_keys(options.overrides) : options.overrides);
     else
       config = resumed ? resumed->config() : source.config(options.overrides);
-    set_run_dir();
+    take_options();
     require_data(config, options);
     record = resumed ? resumed->record(count) : record_of_start(source, given, count);
   });
@@ -309,7 +331,7 @@ std::unique_ptr<Trainer::Impl> Trainer::Impl::open(const ConfigSource& source,
   on_all_ranks(ranks, "configuration", [&] {
     if (!resumed) return;
     if (const std::string line = resumed->take_longer_length(config); !line.empty()) {
-      set_run_dir();
+      take_options();
       record = resumed->record(count);
       say(line);
     }
@@ -440,8 +462,11 @@ TrainResult Trainer::run() {
   }
   my.has_run = true;
   const Lowered& lowered = my.training->main_program().program->lowered();
+  RunConfig config = my.config;
+  if (my.options.policy)
+    config.policy = "policy.toml";  // the run's own, which is written next to it
   std::vector<std::pair<std::string, std::string>> files{
-      {"train.resolved.toml", to_toml(my.config)},
+      {"train.resolved.toml", to_toml(config)},
       {"policy.toml", my.placed.policy().text},
       {"placement.json", placement_json(lowered, my.placed.policy(), my.placed.resolved())},
       {"plan.json", plan_record_json(lowered, my.training->main_program().program->plan(),

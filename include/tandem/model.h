@@ -70,6 +70,8 @@ class Model {
   const std::string& text(bool list_parameters = false) const;
   const std::string& json() const&;  // one object, as docs/formats.md says
   std::string json() && { return static_cast<const Model&>(*this).json(); }
+  const std::string& path() const;  // that of the file, absolute
+  const ModelOptions& options() const;
 
  private:
   struct Impl;

@@ -13,6 +13,7 @@
 namespace tandem::api {
 inline namespace v1 {
 
+class Model;           // tandem/model.h
 struct SessionConfig;  // tandem/session_config.h
 
 /// A model in training, fed by the caller: `step` runs forward, backward and update. The rules for
@@ -29,6 +30,8 @@ class Session {
           const std::vector<std::string>& settings);
   /// Structs in place of texts; otherwise as above.
   explicit Session(const SessionConfig& config);
+  /// Trains this model. Throws as the Trainer of a Model does.
+  Session(const Model& model, const SessionConfig& config);
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;

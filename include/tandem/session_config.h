@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "tandem/policy.h"
 #include "tandem/stop.h"
 #include "tandem/train_config.h"
 
@@ -15,7 +17,7 @@ inline namespace v1 {
 struct SessionConfig {
   ModelSettings model;           // `file` is relative to the current folder
   std::int64_t batch_size = 32;  // most samples of a step, at least 1
-  Maybe<std::string> policy;     // a policy.toml
+  Maybe<std::variant<std::string, Policy>> policy;  // a policy.toml, or one that is no file
   Maybe<RunDevice> device;
   Maybe<std::int64_t> steps;  // length of the schedule, where its shape depends on one
   Maybe<std::int64_t> seed, threads;

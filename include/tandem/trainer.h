@@ -5,11 +5,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tandem/error.h"
+#include "tandem/model.h"
+#include "tandem/policy.h"
 #include "tandem/stop.h"
 
 namespace tandem::api {
@@ -58,6 +61,7 @@ struct TrainOptions {
   /// to what ran it has what the cost model expected, and the bytes in use on each device.
   std::string trace_path;
   std::uint64_t trace_first = 0, trace_last = 0;
+  std::optional<Policy> policy;  // in place of the configuration's; `place` comes after it
   /// The samples, in place of files: the configuration then has `data.kind = "program"`, or no
   /// [data]. `eval`: the held-out ones; null: none, or `data.eval.fraction` of `train`.
   std::shared_ptr<const DataSource> train, eval;
@@ -114,6 +118,9 @@ class Trainer {
   Trainer(const std::string& config_path, TrainOptions options);
   /// Takes a configuration in memory; run directories are made next to `config.file`.
   Trainer(const TrainConfig& config, TrainOptions options);
+  /// Trains this model, read as its options say: `config.model` has no file, and sets nothing else
+  /// than them. Throws Error{usage} also for ModelOptions::without.
+  Trainer(const Model& model, const TrainConfig& config, TrainOptions options);
   ~Trainer();
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
