@@ -5,11 +5,11 @@
 
 #include "api/init/configuration.h"
 #include "api/init/said_keys.h"
+#include "api/program/terminal.h"
 #include "engine/config/keys/config_check.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
-#include "tandem/terminal.h"
 
 namespace tandem::api {
 namespace {

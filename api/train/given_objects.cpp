@@ -63,6 +63,17 @@ Config put(Config config, const Model& model, const std::string& source) {
 
 }  // namespace
 
+void refuse_unused(const TrainOptions& options) {
+  std::vector<Diagnostic> problems;
+  const auto refuse = [&](const char* option, const char* fix) {
+    problems.push_back({.message = std::string(option) + " has no effect here", .fix = fix});
+  };
+  if (options.eval && !options.train) refuse("TrainOptions::eval", "give TrainOptions::train, too");
+  if (options.trace_path.empty() && (options.trace_first > 0 || options.trace_last > 0))
+    refuse("TrainOptions::trace_first, trace_last", "give TrainOptions::trace_path");
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
+
 std::optional<std::string> text_of(const std::optional<Policy>& policy) {
   return policy ? std::optional(policy->text()) : std::nullopt;
 }

@@ -8,8 +8,12 @@
 #include "tandem/policy.h"
 #include "tandem/session_config.h"
 #include "tandem/train_config.h"
+#include "tandem/trainer.h"
 
 namespace tandem::api {
+
+/// Throws Error{usage} with the options that mean nothing without another one.
+void refuse_unused(const TrainOptions& options);
 
 /// The text of a policy; none without one.
 std::optional<std::string> text_of(const std::optional<Policy>& policy);
