@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/editor_schemas.h"
+#include "api/program/keys.h"
 #include "api/train/session_keys.h"
 #include "engine/config/keys/config_keys.h"
 #include "engine/formats/files.h"
@@ -51,7 +52,7 @@ void add_kinds(Json& json, const char* key, const List& list) {
 
 }  // namespace
 
-std::string version() { return TANDEM_VERSION; }
+std::string v1::version() { return TANDEM_VERSION; }
 
 std::string config_keys(bool json, bool policy) {
   if (!json) return config_keys_text(table(policy));

@@ -11,7 +11,7 @@
 #include "engine/train/checkpoints/checkpoint.h"
 #include "importer/file/onnx_file.h"
 #include "importer/import_graph.h"
-#include "tandem/export.h"
+#include "tandem/trained.h"
 
 namespace tandem::api {
 

@@ -19,7 +19,7 @@
 #include "importer/batch/fixed_batch.h"
 #include "importer/file/onnx_weights.h"
 #include "placement/report/json.h"
-#include "tandem/export.h"
+#include "tandem/trained.h"
 
 namespace tandem::api {
 namespace {
@@ -228,8 +228,8 @@ VerifyReport report_of(const std::vector<Difference>& differences, const Bound& 
 
 }  // namespace
 
-VerifyReport verify_export(const std::string& run, const std::string& exported_file,
-                           const VerifyOptions& options) {
+VerifyReport v1::verify_export(const std::string& run, const std::string& exported_file,
+                               const VerifyOptions& options) {
   if (!exported_file.ends_with(".onnx")) {
     throw Error(ErrorKind::usage, Diagnostic{.message = "only an exported model can be run",
                                              .file = exported_file,

@@ -1,6 +1,7 @@
 // `tandem policy names`, `check`, `explain`, `plan` and `diff`, which open a case and print reports
 // of the placement.
 #include "api/policy/policy_case.h"
+#include "api/program/policy_files.h"
 #include "engine/graph/error.h"
 #include "placement/names.h"
 #include "placement/report/check.h"
@@ -62,8 +63,6 @@ Explanation policy_explain(PolicyCase& of, const std::string& name, std::optiona
   return explanation_of(of.policy().policy, resolved, explained);
 }
 
-inline namespace v1 {
-
 std::string policy_schema(const PolicyOptions& options, const std::string& at) {
   return policy_json_schema(names_of(options, at, "graph"));
 }
@@ -86,6 +85,8 @@ Report policy_names(const PolicyOptions& options, const std::string& at, const s
 }
 
 std::vector<std::string> known_accelerators() { return data_sheet_names(); }
+
+inline namespace v1 {
 
 PolicyCheck policy_check(const PolicyOptions& options) {
   PolicyCase of(options, {.data = false});  // the result does not depend on how tables are sent

@@ -7,6 +7,7 @@
 #include "api/export/export.h"
 #include "api/export/frozen_weights.h"
 #include "api/train/check_feeds.h"
+#include "api/train/given_objects.h"
 #include "api/train/host_tensors.h"
 #include "api/train/moved_from.h"
 #include "api/train/session_impl.h"
@@ -86,9 +87,9 @@ void refuse_stopped(const StopToken& stop) {
 
 void Session::Impl::check_stop() const { refuse_stopped(stop); }
 
-Session::Impl::Impl(RunConfig c)
+Session::Impl::Impl(RunConfig c, std::optional<std::string> policy_text)
     : config(std::move(c)),
-      policy(read_run_policy(config, {})),
+      policy(read_run_policy(config, {.text = std::move(policy_text)})),
       engine(policy.threads),
       model(std::make_shared<ConfiguredModel>(engine, config), policy, {}),
       parts(model.run_parts()),
@@ -106,9 +107,11 @@ Session::Session(const std::string& model_path, std::int64_t batch_size,
     : impl_(std::make_unique<Impl>(session_config(model_path, batch_size, settings))) {}
 Session::Session(const SessionConfig& config) {
   refuse_stopped(config.stop);
-  impl_ = std::make_unique<Impl>(session_config(config));
+  impl_ = std::make_unique<Impl>(session_config(config), text_of(policy_of(config)));
   impl_->stop = config.stop;
 }
+Session::Session(const Model& model, const SessionConfig& config)
+    : Session(with_model(config, model, "SessionConfig")) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;

@@ -63,7 +63,8 @@ struct Session::Impl {
   /// holds them.
   std::map<std::string, HostTensor> written;
 
-  explicit Impl(RunConfig c);
+  /// `policy_text`: that of a policy that is no file, in place of the configuration's.
+  explicit Impl(RunConfig c, std::optional<std::string> policy_text = {});
 
   /// The model in training form: defines the parameters before any program exists.
   const Graph& forward() { return model.forward(config.batch_size, true); }

@@ -4,8 +4,8 @@
 
 #include "api/init/facts.h"
 #include "api/init/fields.h"
+#include "api/program/init.h"
 #include "engine/formats/files.h"
-#include "tandem/init.h"
 #include "tests/harness/folders.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -10,6 +10,7 @@
 #include <regex>
 
 #include "api/policy/policy_case.h"
+#include "api/program/policy_files.h"
 #include "engine/config/keys/config_value.h"
 #include "engine/runtime/program.h"
 #include "placement/auto/auto_case.h"

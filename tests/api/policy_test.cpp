@@ -9,6 +9,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "api/program/policy_files.h"
 #include "engine/formats/arrays/npy.h"
 #include "placement/policy.h"
 #include "tandem/tandem.h"

@@ -2,6 +2,7 @@
 // tests/expected/commands/moved_project.txt.
 #include <gtest/gtest.h>
 
+#include "api/program/keys.h"
 #include "engine/formats/files.h"
 #include "tandem/tandem.h"
 #include "tests/training/formats/temporary_folder.h"

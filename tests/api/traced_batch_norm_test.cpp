@@ -6,9 +6,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "api/program/init.h"
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "tandem/init.h"
 #include "tandem/tandem.h"
 #include "tests/api/error_of.h"
 #include "tests/harness/folders.h"
