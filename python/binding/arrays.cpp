@@ -197,6 +197,9 @@ api::Tensor array_of(const std::string& name, nb::handle object) {
     shape.push_back(static_cast<std::int64_t>(array.shape(axis)));
   const auto* const data = static_cast<const std::byte*>(array.data());
   const std::size_t bytes = array.size() * array.itemsize();
+  if (bytes > 0 && data == nullptr) {  // such as a FakeTensor of torch
+    refuse(of_array(name, "this array has no memory", name_of_type(object)));
+  }
   if (bytes == 0 || is_row_major(array))
     return api::Tensor::copy_of_bytes(*dtype, std::move(shape),
                                       {bytes == 0 ? nullptr : data, bytes});

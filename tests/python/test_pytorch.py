@@ -195,6 +195,7 @@ def test_tensors_that_cannot_be_read_are_refused(session):
         "float64": feeds["x"].double(),
         "bfloat16": feeds["x"].bfloat16(),
         "sparse": feeds["x"].to_sparse(),
+        "nothing in memory": torch._subclasses.FakeTensorMode().from_tensor(feeds["x"]),
     }
     for name, tensor in wrong.items():
         with pytest.raises(tt.Error) as error:
