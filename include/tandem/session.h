@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tandem/error.h"
+#include "tandem/stop.h"
 #include "tandem/tensor.h"
 
 namespace tandem::api {
@@ -41,14 +42,15 @@ class Session {
   /// `parameters` shows the result, and the session continues from there. A step that the loss
   /// scale leaves out is no error.
   double step(const Tensors& feeds);
-  /// Outputs of the model in inference form, for any batch; inputs that only the loss takes are
-  /// ignored.
-  /// A program is kept for each batch size. Throws Error{usage|data} as `step`.
-  Tensors predict(const Tensors& feeds);
+  /// Outputs of the model in inference form, for any number of samples; inputs that only the loss
+  /// takes are ignored. More than batch_size are computed in parts, unless samples interact in the
+  /// model. A program is kept for each batch size. Throws Error{usage|data} as `step`, and
+  /// Error{runtime} where `stop` is requested before or between parts; the session can go on.
+  Tensors predict(const Tensors& feeds, const StopToken& stop = {});
   /// Loss, its named terms and `eval.metrics` in inference form, exact over all samples of the
   /// feeds, which may be more than batch_size. By name; metrics of more than one number are left
-  /// out. Nothing is trained. Throws Error{usage|data} as `step`.
-  std::map<std::string, double> evaluate(const Tensors& feeds);
+  /// out. Nothing is trained. Throws as `predict`.
+  std::map<std::string, double> evaluate(const Tensors& feeds, const StopToken& stop = {});
   /// Parameters by the file's initializer names, with their current values; before the first step
   /// those of the file, or as [parameters] init and load say.
   Tensors parameters() const;

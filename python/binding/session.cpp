@@ -30,14 +30,17 @@ class PythonSession {
   Named predict(const Named& feeds) {
     const Turn turn(is_taken_, name);
     const auto arrays = arrays_of(feeds);
-    return numpy_of(compute([&] { return session_->predict(arrays); }));
+    const api::StopToken stop;
+    return numpy_of(compute_stoppable(stop, [&] { return session_->predict(arrays, stop); }));
   }
 
   Named evaluate(const Named& feeds) {
     const Turn turn(is_taken_, name);
     const auto arrays = arrays_of(feeds);
+    const api::StopToken stop;
     nb::dict result;
-    for (const auto& [metric, value] : compute([&] { return session_->evaluate(arrays); }))
+    for (const auto& [metric, value] :
+         compute_stoppable(stop, [&] { return session_->evaluate(arrays, stop); }))
       result[text_object(metric)] = value;
     return result;
   }
