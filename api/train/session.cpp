@@ -5,6 +5,7 @@
 
 #include "api/export/export.h"
 #include "api/export/frozen_weights.h"
+#include "api/model/check_settings.h"
 #include "api/train/check_feeds.h"
 #include "api/train/host_tensors.h"
 #include "api/train/moved_from.h"
@@ -57,6 +58,8 @@ Session::Impl::Impl(RunConfig c)
           initial_values(config.parameters, config.seed, forward(), parts.model->loading_parts())) {
   if (const auto algorithm = parts.model->algorithm({config.batch_size, true}))
     written.merge(initial_states(*algorithm, parts, config.seed));
+  else
+    check_settings(engine, config, forward(), thawed_now());
 }
 
 Session::Session(const std::string& model_path, std::int64_t batch_size,
