@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tandem/error.h"
+#include "tandem/stop.h"
 #include "tandem/tensor.h"
 
 namespace tandem::api::inline v1 {
@@ -31,12 +32,13 @@ class Session {
   /// not help: that step counts, and its update was made, unless the loss scale left it out; `parameters` shows the
   /// result, and the session continues from there. A step that the loss scale leaves out is no error.
   double step(const Tensors& feeds);
-  /// Outputs of the model in inference form, for any batch; inputs that only the loss takes are ignored. A program is
-  /// kept for each batch size. Throws Error{usage|data} as `step`.
-  Tensors predict(const Tensors& feeds);
+  /// Outputs of the model in inference form; inputs that only the loss takes are ignored. More than batch_size samples
+  /// are computed in parts, unless samples interact in the model; a program is kept for each batch size. Throws as
+  /// `step`, and Error{runtime} where `stop` is requested before or between parts; the session can go on.
+  Tensors predict(const Tensors& feeds, const StopToken& stop = {});
   /// Loss, its named terms and `eval.metrics` that are one number, by name, in inference form, exact over all samples
-  /// of the feeds, which may be more than batch_size. Nothing is trained. Throws Error{usage|data} as `step`.
-  std::map<std::string, double> evaluate(const Tensors& feeds);
+  /// of the feeds, which may be more than batch_size. Nothing is trained. Throws as `predict`.
+  std::map<std::string, double> evaluate(const Tensors& feeds, const StopToken& stop = {});
   /// Parameters by the file's initializer names, with their current values; before the first step those of the file, or
   /// as [parameters] init and load say.
   Tensors parameters() const;
