@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/editor_schemas.h"
+#include "api/program/keys.h"
 #include "api/train/session_keys.h"
 #include "engine/config/keys/config_keys.h"
 #include "engine/formats/files.h"
@@ -32,6 +33,8 @@ void add_facts(Json& json, const Key& key) {
 Json json_of(const KeyInfo& key, bool policy) {
   Json json = {{"key", key.path}};
   add_facts(json, key);
+  for (const auto& [spelling, word] : key.spellings)
+    json["spellings"][std::string(spelling)] = word;
   if (!policy) json["session"] = session_honours(key.path);
   for (const KeyOfKind& of : key.kinds) add_facts(json["kinds"][std::string(of.kind)], of);
   return json;
@@ -49,7 +52,7 @@ void add_kinds(Json& json, const char* key, const List& list) {
 
 }  // namespace
 
-std::string version() { return TANDEM_VERSION; }
+std::string v1::version() { return TANDEM_VERSION; }
 
 std::string config_keys(bool json, bool policy) {
   if (!json) return config_keys_text(table(policy));

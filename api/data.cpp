@@ -6,6 +6,7 @@
 
 #include "api/commands/check/checked_data.h"
 #include "api/data_options.h"
+#include "api/program/data.h"
 #include "engine/config/keys/config_names.h"
 #include "engine/data/prepare_table.h"
 #include "engine/formats/count_text.h"

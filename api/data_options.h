@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "api/program/data.h"
 #include "engine/config/run_config.h"
 #include "engine/data/data_source.h"
 #include "tandem/tandem.h"

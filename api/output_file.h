@@ -13,6 +13,9 @@ namespace tandem::api {
 void write_output(const std::string& path, std::string_view content, std::string_view option,
                   std::string_view mark);
 
+/// Throws what `write_output` would throw; for commands that need minutes for the content.
+void check_output(const std::string& path, std::string_view option, std::string_view mark);
+
 /// Replaces a file that is there, at once or not at all; links and permissions stay.
 void rewrite_file(const std::string& path, std::string_view content);
 

@@ -1,5 +1,5 @@
 // Prepares text for terminals and shells.
-#include "tandem/terminal.h"
+#include "api/program/terminal.h"
 
 #include "engine/formats/tokenizer/utf8.h"
 

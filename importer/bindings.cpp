@@ -105,7 +105,7 @@ class Binder {
               onnx_type_name(tensor.elem_type()), "");
       return false;
     }
-    type.dtype = *dtype;
+    type.dtype = session_.type_in_graph(*dtype);
     if (!tensor.has_shape()) {
       problem("free_dimension", name, "the file does not say the input's shape", "", "",
               "export it with shapes");

@@ -369,7 +369,7 @@ class Export {
 
   HostTensor value_of(const onnx::TensorProto& tensor) const {
     const auto given = values_.find(tensor.name());
-    if (given != values_.end()) return *given->second;
+    if (given != values_.end()) return narrowed(*given->second, tensor, content_);
     return written().initializers.at(tensor.name());
   }
 

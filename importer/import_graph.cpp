@@ -12,7 +12,6 @@
 #include "importer/branches.h"
 #include "importer/chosen_rows.h"
 #include "importer/file/initializers.h"
-#include "importer/file/stored_halves.h"
 #include "importer/file/tensor_data.h"
 #include "importer/grown_tables.h"
 #include "importer/import_content.h"
@@ -59,7 +58,10 @@ class Import {
     shared_ = shared_initializers(file_, roles_);
     tables_ = grown_tables(file_, needed_, roles_, shared_, options.rows);
     resized_ = resized_parameters(file_, options.resized);
-    halves_ = stored_halves(file_);
+    session_.widens = algorithm == nullptr && has_weights_of_16_bits();
+    for (GrownTables* types : {&tables_, &resized_}) {
+      for (auto& [name, type] : *types) type.dtype = session_.type_in_graph(type.dtype);
+    }
     bindings_ = bind_inputs(session_);
   }
 
@@ -151,8 +153,17 @@ class Import {
   }
 
  private:
-  // Recognised buffers that a rule trains all the same; all of them under training_info, whose
-  // bindings say what changes.
+  /// Optimizers update float32, and gradients of float16 underflow.
+  bool has_weights_of_16_bits() const {
+    return std::any_of(roles_.begin(), roles_.end(), [&](const auto& entry) {
+      const DType dtype = file_.initializers.at(entry.first).dtype();
+      return entry.second.is_state && entry.second.kind == StateKind::parameter &&
+             (dtype == DType::float16 || dtype == DType::bfloat16);
+    });
+  }
+
+  // Recognised buffers and Constant nodes that a rule trains all the same; all buffers under
+  // training_info, whose bindings say what changes.
   void train_buffers(const ImportOptions& options, bool all) {
     for (auto& [name, role] : roles_) {
       if (!role.is_recognised_buffer) continue;
@@ -162,7 +173,8 @@ class Import {
                       [&, &name = name](const std::string& at) {
                         return Selector(at).covers_parameter(path, name);
                       });
-      if (!all && !wanted) continue;
+      if (!wanted && !(all && role.is_state)) continue;
+      role.is_state = true;
       role.trainable = true;
       role.is_recognised_buffer = false;
       role.trained_by_rule = wanted;
@@ -262,11 +274,12 @@ class Import {
       state.trainable = role.trainable;
       state.reason = role.reason;
       state.start = value->second;
-      if (role.trainable && halves_.contains(tensor.name())) {
-        state.start = value->second.converted(DType::float32);
-        session_.note(state.path,
-                      "the file keeps it in 16 bits and casts it: it trains in float32, "
-                      "and is exported in 16 bits");
+      if (const DType dtype = session_.type_in_graph(state.start.dtype());
+          dtype != state.start.dtype()) {
+        state.start = state.start.converted(dtype);
+        session_.note(tensor.name(),
+                      "the file has it in 16 bits: it is float32 here, as is all that is computed "
+                      "with it, and has 16 bits again in exported files");
       }
       if (const auto table = tables_.find(tensor.name()); table != tables_.end()) {
         state.start = zeros_of(table->first, tables_);
@@ -422,7 +435,6 @@ class Import {
   std::vector<bool> needed_;
   Roles roles_;
   std::unordered_map<std::string, std::string> shared_;  // initializers that are an earlier one
-  std::set<std::string> halves_;  // initializers of 16 bits that are float32 here
   GrownTables tables_;
   GrownTables resized_;  // parameters of other shapes, which anything may read
   Bindings bindings_;

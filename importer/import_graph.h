@@ -83,7 +83,7 @@ struct ImportOptions {
 /// Something that keeps a model from being trained.
 struct Problem {
   // "unsupported_operator", "bad_operator", "free_dimension", "unsupported_type",
-  // "missing_gradient", "parameter_type" or "nothing_trainable"
+  // "missing_gradient" or "nothing_trainable"
   std::string kind;
   std::string op;    // as the file calls it, other domains than ai.onnx in front: "DOMAIN::NAME"
   std::string path;  // path of the first such node

@@ -6,6 +6,8 @@
 #include <map>
 
 #include "engine/graph/text.h"
+#include "importer/paths.h"
+#include "importer/weights/constant_weights.h"
 
 namespace tandem {
 namespace {
@@ -112,6 +114,30 @@ void add_buffers(const ImportResult& model,
   notices.push_back(std::move(doubtful));
 }
 
+// Tools that write weights as Constant nodes keep some of their names; PyTorch's exporters have
+// Constant nodes of names that they make up, for what is no parameter.
+void add_constant_weights(const ImportResult& model, std::vector<ModelNotice>& notices) {
+  ModelNotice notice{"constant_weights"};
+  std::vector<std::string> selectors;
+  bool any_is_named = false;
+  for (const ParameterSummary& p : model.summary.parameters) {
+    if (!p.is_recognised_buffer || p.reason != importer::constant_weight_reason) continue;
+    any_is_named = any_is_named || !importer::is_generated_name(p.name);
+    notice.names.push_back(p.path);
+    selectors.push_back(quoted(p.path));
+  }
+  if (!any_is_named) return;
+  const std::size_t count = notice.names.size();
+  notice.is_warning = true;
+  notice.text =
+      fmt::format("{} {} in the place of a weight {} in a Constant node and {} not train: {}",
+                  count, plural(count, "tensor", "tensors"), plural(count, "is", "are"),
+                  plural(count, "does", "do"), some_of(notice.names));
+  notice.fix = fmt::format("parameters.train = [ {} ] trains {}", joined(selectors, ", "),
+                           plural(count, "it", "them"));
+  notices.push_back(std::move(notice));
+}
+
 void add_batch_norms(const ImportResult& model, std::vector<ModelNotice>& notices) {
   std::vector<std::string> training, inference;
   bool differs = false;
@@ -191,6 +217,7 @@ std::vector<ModelNotice> model_notices(
   std::vector<ModelNotice> notices;
   add_randomness(model, notices);
   add_buffers(model, is_settled, notices);
+  add_constant_weights(model, notices);
   add_batch_norms(model, notices);
   add_quantized(model, notices);
   return notices;

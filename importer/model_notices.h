@@ -11,8 +11,8 @@
 namespace tandem {
 
 struct ModelNotice {
-  // "random_on", "random_off", "buffers", "possible_buffers", "batch_norm_modes",
-  // "moving_statistics" (of frozen parameters), "quantized"
+  // "random_on", "random_off", "buffers", "possible_buffers", "constant_weights",
+  // "batch_norm_modes", "moving_statistics" (of frozen parameters), "quantized"
   std::string kind;
   std::string text;
   std::string fix;                 // the key to write, or what else helps

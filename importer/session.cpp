@@ -25,6 +25,8 @@ ValueId Session::place(const Term& term) {
 }
 
 Term Session::constant(HostTensor tensor) const {
+  if (const DType dtype = type_in_graph(tensor.dtype()); dtype != tensor.dtype())
+    tensor = tensor.converted(dtype);
   Term term;
   term.type = tensor.type();
   term.constant = std::make_shared<const HostTensor>(std::move(tensor));

@@ -96,6 +96,7 @@ struct Session {
   std::size_t asked = 0;  // how often a node could not be lowered before more is known
   int looking = 0;        // at bodies of nodes that are not lowered: they ask for nothing
   std::vector<BatchNormUse> batch_norms;
+  bool widens = false;  // what has 16 bits in the file is float32 in the graph
 
   Session(const OnnxFile::Content& content, const OperatorSet& set,
           const ImportOptions& constraints)
@@ -109,6 +110,11 @@ struct Session {
   ValueId place(const Term& term);
   Term constant(HostTensor tensor) const;
   Term value(ValueId id) const;
+  /// The type in the graph of what has that type in the file.
+  DType type_in_graph(DType in_file) const {
+    const bool is_half = in_file == DType::float16 || in_file == DType::bfloat16;
+    return widens && is_half ? DType::float32 : in_file;
+  }
   /// Runs an operator: on constants now where that is cheap enough, else as a node of the graph.
   std::vector<Term> apply(std::string_view op, const std::vector<Term>& inputs,
                           const Attributes& attributes);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/program/keys.h"
 #include "tandem/tandem.h"
 #include "tools/command.h"
 

@@ -1,6 +1,7 @@
 // tandem bench TRAIN.toml, or a single kernel.
 #include <memory>
 
+#include "api/program/machine.h"
 #include "tandem/tandem.h"
 #include "tools/arguments.h"
 

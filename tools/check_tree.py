@@ -18,6 +18,10 @@ LINES_NOTICE, LINES_LIMIT = 300, 600
 FOLDER_LIMIT = 40  # files of product code in a folder of its own
 OF_ONE_KIND = ["engine/operators", "kernels/reference", "importer/operators"]  # may have more
 PRODUCT = ["api", "engine", "importer", "kernels", "placement", "python", "tools", "include"]
+# The public library: the lines of all its headers but those for C, and the namespace that each opens.
+PUBLIC, PUBLIC_LIMIT = "include/tandem", 1200
+PUBLIC_C = ["include/tandem/c.h", "include/tandem/c_values.h"]
+PUBLIC_NAMESPACE = re.compile(r"namespace tandem(::api)?::inline v1 \{")
 FIXTURE_LIMIT, FIXTURES_LIMIT = 200 << 10, 10 << 20  # bytes each, bytes together
 
 # The engine's phases: folders that may include each other and those of the phases above. engine/CMakeLists.txt
@@ -46,7 +50,7 @@ BORDERS = {
     "kernels/mpi": [*PHASES[0], *PHASES[1], "kernels/mpi"],
     "api": ["engine", "importer", "placement", "kernels", "api", "include"],
     "include": ["include"],
-    "tools": ["include", "tools"],
+    "tools": ["include", "tools", "api/program"],  # what only the program offers is no public library
     "python": ["include", "python"],
     "tests": ["engine", "importer", "placement", "kernels", "api", "include", "tests"],
     "bench": ["engine", "importer", "placement", "kernels", "api", "include", "bench"],
@@ -172,7 +176,7 @@ def check_types(sources):
         spaces = []
         with open(os.path.join(ROOT, name), encoding="utf-8") as file:
             for line in file if inside(name, PRODUCT) else []:
-                if match := re.match(r"(inline )?namespace (?:([\w:]+) )?\{", line):
+                if match := re.match(r"(inline )?namespace (?:([\w:]+?)(?:::inline \w+)? )?\{", line):
                     spaces.append("" if match.group(1) else match.group(2))
                 elif line.startswith("}  // namespace"):
                     spaces.pop()
@@ -183,6 +187,19 @@ def check_types(sources):
             yield f"{type_name} is defined in {' and '.join(sorted(names))}"
 
 
+def check_public(headers):
+    """Every declaration is in the namespace of its version, and the headers stay few enough to be read."""
+    count = 0
+    for name, lines in headers:
+        count += len(lines)
+        outside = [line for line in lines if line.startswith("namespace ") and not PUBLIC_NAMESPACE.fullmatch(line)]
+        if outside or not any(PUBLIC_NAMESPACE.fullmatch(line) for line in lines):
+            yield f"{name}: all that is public is in `namespace tandem::api::inline v1 {{`"
+    if count > PUBLIC_LIMIT:
+        yield f"{PUBLIC}/: {count} lines of C++ headers, the limit is {PUBLIC_LIMIT}: " \
+              "what only the program needs belongs in api/program"
+
+
 def main():
     names = files()
     sources = [name for name in names if name.endswith(SOURCE)]
@@ -190,7 +207,7 @@ def main():
         sys.stdout.write("".join(name + "\0" for name in sources))
         return 0
 
-    violations, long_files, fixture_bytes = [], [], 0
+    violations, long_files, public, fixture_bytes = [], [], [], 0
     for name in names:
         with open(os.path.join(ROOT, name), "rb") as file:
             content = file.read()
@@ -205,6 +222,8 @@ def main():
         found = list(check_text(name, lines))
         if name.endswith(SOURCE):
             found += check_source(name, lines)
+        if name.endswith(".h") and inside(name, [PUBLIC]) and name not in PUBLIC_C:
+            public.append((name, lines))
         violations += [f"{name}:{number}: {message}" for number, message in found]
         if is_code:
             if len(lines) > LINES_LIMIT:
@@ -215,6 +234,7 @@ def main():
     violations += [f"{folder}/: {count} files, a folder may have {FOLDER_LIMIT}" for folder, count in sorted(folders.items())
                    if count > FOLDER_LIMIT and folder not in OF_ONE_KIND]
     violations += check_types(sources)
+    violations += check_public(public)
     if fixture_bytes > FIXTURES_LIMIT:
         violations.append(f"fixtures: {fixture_bytes >> 10} KiB together, the limit is {FIXTURES_LIMIT >> 10}")
 

@@ -1,6 +1,7 @@
 // tandem config keys | explain KEY | schema, for train.toml or (--policy) for policy.toml
 #include <memory>
 
+#include "api/program/keys.h"
 #include "tandem/tandem.h"
 #include "tools/command.h"
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "api/program/data.h"
 #include "tandem/tandem.h"
 #include "tools/arguments.h"
 #include "tools/interrupt.h"

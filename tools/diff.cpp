@@ -1,7 +1,7 @@
 // tandem diff RUN RUN: differences between two runs.
 #include <memory>
 
-#include "tandem/runs.h"
+#include "api/program/runs.h"
 #include "tools/command.h"
 
 namespace tandem::tool {

@@ -1,6 +1,7 @@
 // tandem doctor
 #include <memory>
 
+#include "api/program/machine.h"
 #include "tandem/tandem.h"
 #include "tools/command.h"
 

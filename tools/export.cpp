@@ -1,7 +1,7 @@
 // tandem export RUN|CHECKPOINT --to FILE
 #include <memory>
 
-#include "tandem/export.h"
+#include "tandem/trained.h"
 #include "tools/arguments.h"
 #include "tools/command.h"
 

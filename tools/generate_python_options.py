@@ -66,7 +66,8 @@ class Keys:
             if word == "list":
                 types.append(f"Sequence[{self.item_type(row, of_schedule)}]")
             elif word == "string" and 0 < len(row["allowed"]) < LONG_LITERAL:
-                words = ", ".join(f'"{choice}"' for choice in row["allowed"].split("|"))
+                choices = row["allowed"].split("|") + list(row.get("spellings", {}))
+                words = ", ".join(json.dumps(choice) for choice in choices)
                 types.append(f"Literal[{words}]")
             elif word == "duration" and of_schedule:
                 types.append("Duration")

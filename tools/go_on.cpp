@@ -6,8 +6,9 @@
 #include <string_view>
 #include <system_error>
 
+#include "api/program/launched.h"
+#include "api/program/terminal.h"
 #include "tandem/tandem.h"
-#include "tandem/terminal.h"
 #include "tools/launch_note.h"
 
 namespace tandem::tool {

@@ -1,7 +1,7 @@
 // tandem init MODEL.onnx: writes a commented train.toml and policy.toml from a model and its data.
 #include <memory>
 
-#include "tandem/init.h"
+#include "api/program/init.h"
 #include "tools/command.h"
 
 namespace tandem::tool {

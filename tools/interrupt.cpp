@@ -8,6 +8,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "api/program/launched.h"
 #include "tandem/tandem.h"
 #include "tools/launch_note.h"
 

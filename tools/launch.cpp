@@ -18,6 +18,7 @@
 
 #include <fmt/format.h>
 
+#include "api/program/launched.h"
 #include "tandem/tandem.h"
 #include "tools/command.h"
 #include "tools/go_on.h"

@@ -12,8 +12,9 @@
 #include <thread>
 #include <vector>
 
+#include "api/program/launched.h"
+#include "api/program/terminal.h"
 #include "tandem/tandem.h"
-#include "tandem/terminal.h"
 #include "tools/command.h"
 #include "tools/failing_files.h"
 

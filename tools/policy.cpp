@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "api/program/policy_files.h"
 #include "tandem/tandem.h"
 #include "tools/arguments.h"
 #include "tools/interrupt.h"

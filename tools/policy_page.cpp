@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "tandem/page.h"
+#include "api/program/page.h"
 #include "tools/interrupt.h"
 #include "tools/policy_words.h"
 

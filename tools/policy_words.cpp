@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "api/program/policy_files.h"
 #include "tools/arguments.h"
 
 namespace tandem::tool {

@@ -1,7 +1,7 @@
 // tandem report RUN… --to report.html: writes curves of runs as a page.
 #include <memory>
 
-#include "tandem/runs.h"
+#include "api/program/runs.h"
 #include "tools/command.h"
 
 namespace tandem::tool {

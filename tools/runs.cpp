@@ -1,7 +1,7 @@
 // tandem runs [FOLDER]: lists the runs in a folder.
 #include <memory>
 
-#include "tandem/runs.h"
+#include "api/program/runs.h"
 #include "tools/command.h"
 
 namespace tandem::tool {

@@ -12,8 +12,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "tandem/terminal.h"
-#include "tandem/tune.h"
+#include "api/program/keys.h"
+#include "api/program/launched.h"
+#include "api/program/terminal.h"
+#include "api/program/tune.h"
 #include "tools/arguments.h"
 #include "tools/go_on.h"
 #include "tools/interrupt.h"

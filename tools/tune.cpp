@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "tandem/tune.h"
+#include "api/program/tune.h"
 #include "tools/arguments.h"
 #include "tools/interrupt.h"
 

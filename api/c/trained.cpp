@@ -42,10 +42,10 @@ TandemStatus tandem_export_run(const char* run, const char* to, const TandemTrai
                                const char** text) {
   return guarded([&] {
     const TandemTrainedOptions given = read_options(options);
-    give_text(tandem::api::export_run(&required(run, "run"), &required(to, "to"),
-                                      text_or_empty(given.checkpoint), given.accept_changes != 0,
-                                      text_or_empty(given.weights)),
-              text);
+    const tandem::api::ExportSettings settings{.checkpoint = text_or_empty(given.checkpoint),
+                                               .weights = text_or_empty(given.weights),
+                                               .accept_changes = given.accept_changes != 0};
+    give_text(tandem::api::export_run(&required(run, "run"), &required(to, "to"), settings), text);
   });
 }
 

@@ -8,6 +8,8 @@
 #include "api/model/device_status.h"
 #include "api/model/engine.h"
 #include "api/model/mpi_status.h"
+#include "api/program/launched.h"
+#include "api/program/machine.h"
 #include "api/run_files.h"
 #include "api/timing/machine_rates.h"
 #include "api/timing/network_rate.h"

@@ -134,7 +134,7 @@ EvaluationReport evaluated(const std::string& run, const TrainedOptions& options
 
 }  // namespace
 
-EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& options) {
+EvaluationReport v1::evaluate_run(const std::string& run, const TrainedOptions& options) {
   return on_ranks([&](const std::shared_ptr<RankGroup>& group) {
     return evaluated(run, quiet_but_on_rank_0(options, group), group);
   });

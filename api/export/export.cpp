@@ -166,7 +166,6 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   options.metadata = model.metadata;
   options.adapters = model.adapters;
   options.import.resized = model.resized;
-  if (form.fp16) options.metadata[std::string(half_precision_key)] = "1";
   options.keep = form.outputs;
   options.fold_batch_norm = form.fold_batch_norm;
   options.fp16 = form.fp16;
@@ -229,16 +228,8 @@ std::map<std::string, std::string> exported_functions(
   return functions;
 }
 
-std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
-                       const std::string& checkpoint, bool accept_changes,
-                       const std::string& weights, const ExportNames& names,
-                       const ExportAdapters& adapters) {
-  return export_run(run_or_checkpoint, to,
-                    ExportSettings{checkpoint, weights, accept_changes, names, adapters, {}, {}});
-}
-
-std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
-                       const ExportSettings& settings) {
+std::string v1::export_run(const std::string& run_or_checkpoint, const std::string& to,
+                           const ExportSettings& settings) {
   const ExportAdapters& adapters = settings.adapters;
   check_adapter_options(adapters, to);
   if (settings.form.changes() && !to.ends_with(".onnx"))

@@ -11,7 +11,7 @@
 #include "engine/train/checkpoints/checkpoint.h"
 #include "importer/file/onnx_file.h"
 #include "importer/import_graph.h"
-#include "tandem/export.h"
+#include "tandem/trained.h"
 
 namespace tandem::api {
 
@@ -29,9 +29,6 @@ struct ExportedModel {
 std::string export_weights(const Engine& engine, const OnnxFile* file, const RunConfig& config,
                            const CheckpointContent& content, const std::string& to,
                            const ExportedModel& model = {}, const ExportForm& form = {});
-
-/// The key of an export's metadata that marks a model that computes in float16.
-inline constexpr std::string_view half_precision_key = "fp16";
 
 /// Metadata of an export on the id_functions that its model was trained with.
 std::map<std::string, std::string> functions_metadata(const CheckpointContent& content);

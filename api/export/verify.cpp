@@ -17,8 +17,9 @@
 #include "engine/graph/text.h"
 #include "engine/train/evaluation/prediction.h"
 #include "importer/batch/fixed_batch.h"
+#include "importer/file/onnx_weights.h"
 #include "placement/report/json.h"
-#include "tandem/export.h"
+#include "tandem/trained.h"
 
 namespace tandem::api {
 namespace {
@@ -185,8 +186,10 @@ std::vector<NamedTensor> fed_arrays(const Prediction& prediction, const SampleRa
 
 Bound bound_of(const VerifyOptions& options, const OnnxFile& file) {
   if (options.absolute > 0 || options.relative > 0) return {options.absolute, options.relative, 0};
-  return file.metadata().contains(std::string(half_precision_key)) ? Bound{1e-2, 1e-2, 0}
-                                                                   : Bound{1e-5, 1e-4, 1e-5};
+  for (const NamedTensor& weight : onnx_weights(file).tensors) {
+    if (size_of(weight.tensor.dtype()) == 2) return {1e-2, 1e-2, 0};
+  }
+  return {1e-5, 1e-4, 1e-5};
 }
 
 /// Whether products with INT8 weights may explain a difference from onnxruntime.
@@ -225,8 +228,8 @@ VerifyReport report_of(const std::vector<Difference>& differences, const Bound& 
 
 }  // namespace
 
-VerifyReport verify_export(const std::string& run, const std::string& exported_file,
-                           const VerifyOptions& options) {
+VerifyReport v1::verify_export(const std::string& run, const std::string& exported_file,
+                               const VerifyOptions& options) {
   if (!exported_file.ends_with(".onnx")) {
     throw Error(ErrorKind::usage, Diagnostic{.message = "only an exported model can be run",
                                              .file = exported_file,

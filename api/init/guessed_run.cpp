@@ -5,11 +5,11 @@
 
 #include "api/init/configuration.h"
 #include "api/init/said_keys.h"
+#include "api/program/terminal.h"
 #include "engine/config/keys/config_check.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
-#include "tandem/terminal.h"
 
 namespace tandem::api {
 namespace {
@@ -109,9 +109,10 @@ RunConfig guessed_run_config(const std::string& model, TrainOptions& options,
     for (const std::string& note : guess.draft.notes) options.on_message("guessed    " + note);
   }
   // The first rule places everything, which the device of the run does too.
-  const bool has_policy = std::any_of(overrides.begin(), overrides.end(), [](const auto& item) {
-    return says(item, "policy") || says(item, "device");
-  });
+  const bool has_policy =
+      options.policy || std::any_of(overrides.begin(), overrides.end(), [](const auto& item) {
+        return says(item, "policy") || says(item, "device");
+      });
   if (!has_policy && guess.rules.size() > 1)
     options.place.insert(options.place.begin(), guess.rules.begin() + 1, guess.rules.end());
   const std::string name = folder + "/guessed train.toml";

@@ -5,12 +5,12 @@
 #include "api/editor_schemas.h"
 #include "api/init/configuration.h"
 #include "api/output_file.h"
+#include "api/program/init.h"
 #include "engine/config/run_config.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
-#include "tandem/init.h"
 
 namespace tandem::api {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "api/model/engine.h"
 #include "api/model/inspected.h"
+#include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/graph/types.h"
 #include "placement/report/json.h"
@@ -48,6 +49,8 @@ std::vector<Diagnostic> problems_of(const Inspected& inspected) {
 inline namespace v1 {
 
 struct Model::Impl {
+  std::string path;
+  ModelOptions options;
   std::vector<ModelPort> inputs, outputs;
   std::vector<ModelParameter> parameters;
   std::vector<Diagnostic> problems;
@@ -60,6 +63,8 @@ Model::Model(const std::string& path, const ModelOptions& options) {
   const Inspected inspected = open_for_inspection(engine, path, options);
   const ModelSummary& summary = inspected.imported.summary;
   auto impl = std::make_shared<Impl>();
+  impl->path = normal_path(path);
+  impl->options = options;
   impl->inputs = ports_of(summary.inputs);
   impl->outputs = ports_of(summary.outputs);
   impl->parameters = parameters_of(inspected);
@@ -78,6 +83,8 @@ const std::string& Model::text(bool list_parameters) const {
   return list_parameters ? impl_->text_with_parameters : impl_->text;
 }
 const std::string& Model::json() const& { return impl_->json; }
+const std::string& Model::path() const { return impl_->path; }
+const ModelOptions& Model::options() const { return impl_->options; }
 
 }  // namespace v1
 }  // namespace tandem::api

@@ -41,25 +41,6 @@ std::string why_nothing_trains(const ModelSummary& summary) {
   return "no float initializer trains: " + text;
 }
 
-/// Adds a problem for parameters of 16 bits, which no optimizer updates.
-void add_types_without_update(Inspected& inspected) {
-  std::int64_t count = 0;
-  const State* first = nullptr;
-  for (const State& state : inspected.forward.states) {
-    const DType dtype = state.start.dtype();
-    const bool trains = state.kind == StateKind::parameter && state.trainable;
-    if (!trains || (dtype != DType::float16 && dtype != DType::bfloat16)) continue;
-    if (++count == 1) first = &state;
-  }
-  if (first == nullptr) return;
-  inspected.problems.push_back(
-      {"parameter_type", "", first->path,
-       fmt::format("no optimizer updates a parameter of {}", name_of(first->start.dtype())),
-       "write the model with its parameters in float32 (precision.compute makes products of 16 "
-       "bits), or keep them as they are by parameters.freeze",
-       count});
-}
-
 /// The model with an arbitrary length for each dimension that the file leaves free, to find what
 /// reads its parameters; empty where it cannot be imported that way.
 Graph with_any_lengths(const OnnxFile& file, const Engine& engine, ImportOptions import,
@@ -129,7 +110,6 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
        missing_gradients(result.forward, outputs, trainable(result.forward))) {
     result.problems.push_back({"missing_gradient", "", d.path, d.message + ": " + d.got, d.fix});
   }
-  add_types_without_update(result);
   if (result.problems.empty() && trainable(result.forward).empty()) {
     result.problems.push_back({"nothing_trainable", "", "",
                                why_nothing_trains(result.imported.summary),

@@ -12,7 +12,7 @@ struct AutoSearch {
   FoundPlacement found;
   std::string source, to;     // the policy's file, and that to write
   std::string before, after;  // its text
-  bool exists = false;        // `source`
+  bool in_place = false;      // both are one file
   bool is_kept = false;       // the list `auto` stays as it was
 };
 

@@ -8,6 +8,7 @@
 #include "api/policy/auto_search.h"
 #include "api/policy/policy_case.h"
 #include "engine/formats/files.h"
+#include "engine/formats/new_file.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "placement/auto/arguments.h"
@@ -55,6 +56,29 @@ AutoWatch watch_of(const PolicyAutoOptions& automatic) {
   return watch;
 }
 
+/// Writes the policy next to another file, which stays, and says so.
+[[noreturn]] void keep_beside(const std::string& taken, const std::string& text) {
+  const std::string beside = unused_name(taken);
+  write_output(beside, text, "--to", "");
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = "there is another list auto in this file, which stays",
+                         .file = "--to",
+                         .expected = "a new name, or the list that was found",
+                         .got = taken,
+                         .fix = "the policy that was found is in " + beside});
+}
+
+/// Whether a file is the policy `bare` but for the list `auto`, as an earlier search leaves it.
+bool is_earlier_result(const std::string& file, const std::string& bare) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(file, none)) return false;
+  try {
+    return replace_auto(read_file(file, most_bytes), file, {}) == bare;
+  } catch (const Error&) {  // not a policy
+    return false;
+  }
+}
+
 }  // namespace
 
 AutoSearch search_auto(const PolicyOptions& options, const PolicyAutoOptions& automatic,
@@ -72,11 +96,15 @@ AutoSearch search_auto(const PolicyOptions& options, const PolicyAutoOptions& au
             .expected = "a policy file as argument, policy = in the configuration, or --to FILE"});
   }
   if (result.to.empty()) result.to = options.made ? options.made->name() : "policy.toml";
-  result.exists = !result.source.empty() && path_exists(result.source);
-  const std::string& text = result.before = options.made    ? options.made->text()
-                                            : result.exists ? read_policy_text(result.source)
-                                                            : new_policy(options.devices);
+  const bool exists = !result.source.empty() && path_exists(result.source);
+  std::error_code none;
+  result.in_place = exists && std::filesystem::equivalent(result.source, result.to, none);
+  const std::string& text = result.before = options.made ? options.made->text()
+                                            : exists     ? read_policy_text(result.source)
+                                                         : new_policy(options.devices);
   const std::string bare = replace_auto(text, result.to, {});
+  if (needs_file && !result.in_place && !is_earlier_result(result.to, bare))
+    check_output(result.to, "--to", "");
 
   DeviceProfiles profiles = of.profiles();
   std::vector<std::string> known =
@@ -88,7 +116,7 @@ AutoSearch search_auto(const PolicyOptions& options, const PolicyAutoOptions& au
   const PolicyRules& rules = of.policy().policy.rules;  // those of the list come first
   const bool has_auto = !rules.empty() && rules[0].layer == Layer::automatic;
   // Without a list that is about to be replaced, the file has to be right as it is.
-  if ((result.exists || options.made) && !has_auto) of.resolved();
+  if ((exists || options.made) && !has_auto) of.resolved();
   AutoCase candidates(of, devices, budgets, automatic.most_plans);
   candidates.check_devices();
   std::string times = options.profile.empty() ? "assumed times"
@@ -120,16 +148,16 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   AutoSearch result = search_auto(options, automatic, true);
   const std::string& to = result.to;
   std::error_code none;
-  const bool changed =
-      !std::filesystem::is_regular_file(to, none) || read_file(to, most_bytes) != result.after;
-  const bool in_place =
-      result.exists && path_exists(to) && std::filesystem::equivalent(result.source, to, none);
-  if (changed) write_output(to, result.after, in_place ? to : "--to", in_place ? "policy" : "");
+  const bool is_there = std::filesystem::is_regular_file(to, none);
+  const bool changed = !is_there || read_file(to, most_bytes) != result.after;
+  if (changed && is_there && !result.in_place) keep_beside(to, result.after);
+  if (changed)
+    write_output(to, result.after, result.in_place ? to : "--to", result.in_place ? "policy" : "");
   const std::string shown =
       std::filesystem::path(to).lexically_proximate(current_folder()).string();
   const std::string name = shown.starts_with("..") ? to : shown;
   FoundPlacement& found = result.found;
-  if (changed && in_place && !result.is_kept)
+  if (changed && result.in_place && !result.is_kept)
     found.lost_comments = comments_in_auto(result.before, result.source);
   Report report{found_text(found, name, changed), found_json(found, name, changed)};
   for (const int line : found.lost_comments) {

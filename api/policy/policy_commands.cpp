@@ -1,6 +1,7 @@
 // `tandem policy names`, `check`, `explain`, `plan` and `diff`, which open a case and print reports
 // of the placement.
 #include "api/policy/policy_case.h"
+#include "api/program/policy_files.h"
 #include "engine/graph/error.h"
 #include "placement/names.h"
 #include "placement/report/check.h"
@@ -93,8 +94,6 @@ Plan policy_plan(PolicyCase& of, const PlannedStep& step) {
   return plan_data(of.policy().policy, resolved, step, remedies);
 }
 
-inline namespace v1 {
-
 std::string policy_schema(const PolicyOptions& options, const std::string& at) {
   return policy_json_schema(names_of(options, at, "graph"));
 }
@@ -117,6 +116,8 @@ Report policy_names(const PolicyOptions& options, const std::string& at, const s
 }
 
 std::vector<std::string> known_accelerators() { return data_sheet_names(); }
+
+inline namespace v1 {
 
 PolicyCheck policy_check(const PolicyOptions& options) {
   PolicyCase of(options, {.data = false});  // the result does not depend on how tables are sent

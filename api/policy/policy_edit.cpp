@@ -5,6 +5,7 @@
 
 #include "api/output_file.h"
 #include "api/policy/policy_case.h"
+#include "api/program/policy_files.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "placement/edit.h"
@@ -81,8 +82,6 @@ std::string text_before(const std::string& path) {
 
 }  // namespace
 
-inline namespace v1 {
-
 Report policy_edit(const std::string& path, const PolicyChange& change,
                    const PolicyOptions& model) {
   if (change.set.empty() && change.clear.empty() && !change.remove) {
@@ -122,5 +121,4 @@ Report policy_edit(const std::string& path, const PolicyChange& change,
   return report;
 }
 
-}  // namespace v1
 }  // namespace tandem::api

@@ -410,7 +410,7 @@ std::string with_batch_option(std::string fix) {
 
 }  // namespace
 
-Report predict_run(const std::string& run, const PredictOptions& options) {
+Report v1::predict_run(const std::string& run, const PredictOptions& options) {
   try {
     return on_ranks([&](const std::shared_ptr<RankGroup>& group) {
       return predicted(run, quiet_but_on_rank_0(options, group), group);

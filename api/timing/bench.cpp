@@ -13,6 +13,7 @@
 #include "api/output_file.h"
 #include "api/policy/batch_size.h"
 #include "api/policy/policy_case.h"
+#include "api/program/machine.h"
 #include "api/timing/machine_rates.h"
 #include "api/timing/mixed_profile.h"
 #include "api/timing/operator_times.h"

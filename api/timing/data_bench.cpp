@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/data_options.h"
+#include "api/program/data.h"
 #include "engine/data/buckets/bucketed_order.h"
 #include "engine/data/buckets/cut_source.h"
 #include "engine/data/loader.h"

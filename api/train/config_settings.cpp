@@ -168,7 +168,6 @@ ConfigValue settings_of(const TrainConfig& config) {
 ConfigValue settings_of(const SessionConfig& config) {
   const members::SettingsWriter writer("SessionConfig");
   TrainConfig whole{.model = config.model,
-                    .policy = config.policy,
                     .device = config.device,
                     .steps = config.steps,
                     .seed = config.seed,
@@ -179,6 +178,8 @@ ConfigValue settings_of(const SessionConfig& config) {
                     .precision = config.precision,
                     .eval = {.metrics = config.metrics}};
   whole.model.file.reset();
+  if (const auto* file = config.policy ? std::get_if<std::string>(&*config.policy) : nullptr)
+    whole.policy = *file;
   return writer.table(whole, "");
 }
 

@@ -136,7 +136,7 @@ class ProgramSource final : public tandem::DataSource {
     }
     if (bad.empty()) return;
     tell_others(bad, 0, bad_samples, "samples");
-    throw Error(ErrorKind::data, std::move(bad));
+    throw BadValues(ErrorKind::data, std::move(bad));
   }
 
   std::shared_ptr<const api::DataSource> source_;
@@ -160,6 +160,45 @@ DataOpener open_samples(std::shared_ptr<const DataSource> train,
     if (sets.eval) sets.eval_identity = (eval ? eval : train)->identity();
     return sets;
   };
+}
+
+void require_data(RunConfig& config, const TrainOptions& options) {
+  if (!config.data && options.train) {
+    config.data.emplace().kind = ProgramSamples{};
+    config.data->where.file = config.file;
+  }
+  if (!config.data) {
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "there is no [data] table",
+                           .file = config.file,
+                           .fix = "add [data] with kind, train.files and fields"});
+  }
+  if (config.data->is_of_program() == (options.train != nullptr)) {
+    const bool is_held_out_twice = options.eval && config.data->eval_fraction > 0;
+    if (options.train == nullptr || !is_held_out_twice) return;
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "either TrainOptions::eval or a part of the training data",
+                           .file = config.file,
+                           .path = "data.eval.fraction"});
+  }
+  Diagnostic d = at(config.data->where, "data.kind", "");
+  if (options.train) {
+    d.message = "the samples come from TrainOptions::train, not from files";
+    d.expected = "\"program\"";
+    d.got = "\"" + std::string(config.data->kind_name()) + "\"";
+  } else {
+    d.message = "this run needs samples of the program that trains";
+    d.fix = "give TrainOptions::train";
+  }
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+void require_held_out(const RunConfig& config, const DataSets& data) {
+  if (data.eval || config.eval == EvalConfig{}) return;
+  throw Error(ErrorKind::usage, Diagnostic{.message = "there is no data to evaluate on",
+                                           .file = config.file,
+                                           .path = "eval",
+                                           .fix = "give TrainOptions::eval, or data.eval"});
 }
 
 }  // namespace tandem::api

@@ -12,6 +12,7 @@
 #include "api/init/guessed_run.h"
 #include "api/model/placing.h"
 #include "api/policy/batch_size.h"
+#include "api/train/given_objects.h"
 #include "engine/config/keys/changed_keys.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
@@ -242,7 +243,8 @@ void ResumedRun::add_changed_placement(const RunConfig& config,
   const std::string file = run_dir_ + "/policy.toml";
   if (!path_exists(file)) return;
   const std::string before = read_file(file, most_policy_bytes);
-  const RunPolicy policy = read_run_policy(config, {.place = place, .devices = devices()});
+  const RunPolicy policy = read_run_policy(
+      config, {.place = place, .devices = devices(), .text = text_of(options_.policy)});
   if (policy.text == before) return;
   const std::string fix = "leave it out, or policy=" + file +
                           " keeps the rules of the start; --accept-changes takes the new ones";

@@ -1,19 +1,19 @@
 // tandem::api::Session: training on tensors that the caller feeds step by step.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
 
 #include "api/export/export.h"
 #include "api/export/frozen_weights.h"
+#include "api/model/check_settings.h"
 #include "api/train/check_feeds.h"
+#include "api/train/given_objects.h"
 #include "api/train/host_tensors.h"
 #include "api/train/moved_from.h"
 #include "api/train/session_impl.h"
 #include "api/train/session_keys.h"
 #include "engine/data/number_text.h"
 #include "engine/graph/text.h"
-#include "engine/train/algorithm/algorithm_graph.h"
 #include "engine/train/algorithm/initial_states.h"
 #include "engine/train/averages/weights_in_use.h"
 #include "engine/train/checkpoints/checkpoint.h"
@@ -36,45 +36,7 @@ RunLength length_of(const RunConfig& config) {
   return length;
 }
 
-FieldTypes types_of(const Feeds& feeds) {
-  FieldTypes types;
-  for (const auto& [name, tensor] : feeds) types[name] = checked_type(tensor, name);
-  return types;
-}
-
-/// The error for an input that is fed with the type `got`; `or_else`: text about another type that
-/// is allowed.
-Diagnostic of_other_type(const std::string& input, const TensorType& expected,
-                         const TensorType& got, const char* or_else = "") {
-  return {.message = "this input is fed with another type",
-          .path = input,
-          .expected = to_string(expected) + or_else,
-          .got = to_string(got)};
-}
-
-void feed(Program& program, const Feeds& feeds, const FieldTypes& types, std::uint64_t ticket) {
-  const Graph& graph = program.lowered().graph;
-  std::vector<Diagnostic> problems;
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-    const std::string& name = graph.inputs[i].name;
-    const TensorType& type = graph.type(graph.inputs[i].value);
-    if (name.starts_with("optimizer.")) continue;
-    const auto found = feeds.find(name);
-    if (found == feeds.end()) {
-      problems.push_back(
-          {.message = "this input is not fed", .path = name, .expected = to_string(type)});
-      continue;
-    }
-    if (types.at(name) != type) {
-      problems.push_back(of_other_type(name, type, types.at(name)));
-      continue;
-    }
-    const std::span<const std::byte> bytes = found->second.bytes();
-    if (!bytes.empty())
-      std::memcpy(program.input_slot(static_cast<int>(i), ticket), bytes.data(), bytes.size());
-  }
-  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
-}
+}  // namespace
 
 void refuse_stopped(const StopToken& stop) {
   if (!stop.stop_requested()) return;
@@ -82,13 +44,11 @@ void refuse_stopped(const StopToken& stop) {
               Diagnostic{.message = "interrupted", .fix = "nothing has changed"});
 }
 
-}  // namespace
-
 void Session::Impl::check_stop() const { refuse_stopped(stop); }
 
-Session::Impl::Impl(RunConfig c)
+Session::Impl::Impl(RunConfig c, std::optional<std::string> policy_text)
     : config(std::move(c)),
-      policy(read_run_policy(config, {})),
+      policy(read_run_policy(config, {.text = std::move(policy_text)})),
       engine(policy.threads),
       model(std::make_shared<ConfiguredModel>(engine, config), policy, {}),
       parts(model.run_parts()),
@@ -99,6 +59,8 @@ Session::Impl::Impl(RunConfig c)
           initial_values(config.parameters, config.seed, forward(), parts.model->loading_parts())) {
   if (const auto algorithm = parts.model->algorithm({config.batch_size, true}))
     written.merge(initial_states(*algorithm, parts, config.seed));
+  else
+    check_settings(engine, config, forward(), thawed_now());
 }
 
 Session::Session(const std::string& model_path, std::int64_t batch_size,
@@ -106,62 +68,17 @@ Session::Session(const std::string& model_path, std::int64_t batch_size,
     : impl_(std::make_unique<Impl>(session_config(model_path, batch_size, settings))) {}
 Session::Session(const SessionConfig& config) {
   refuse_stopped(config.stop);
-  impl_ = std::make_unique<Impl>(session_config(config));
+  impl_ = std::make_unique<Impl>(session_config(config), text_of(policy_of(config)));
   impl_->stop = config.stop;
 }
+Session::Session(const Model& model, const SessionConfig& config)
+    : Session(with_model(config, model, "SessionConfig")) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 std::vector<bool> Session::Impl::thawed_now() const {
   return thawed_after(config.parameters.freeze, length, static_cast<std::int64_t>(steps), {});
-}
-
-void Session::Impl::refuse_unknown(const Feeds& feeds, const std::vector<std::string>& others) {
-  const std::vector<NamedValue>& inputs = forward().inputs;
-  const std::vector<LossTerm>& terms = config.loss.terms;
-  const auto is_known = [&](const std::string& name) {
-    return forward().find_input(name) != nullptr ||
-           std::find(others.begin(), others.end(), name) != others.end() ||
-           std::any_of(terms.begin(), terms.end(), [&](const LossTerm& term) {
-             const std::vector<std::string> fields = term.fields();
-             return std::find(fields.begin(), fields.end(), name) != fields.end();
-           });
-  };
-  std::vector<Diagnostic> problems;
-  for (const auto& [name, tensor] : feeds) {
-    if (!name.empty() && is_known(name)) continue;
-    std::vector<std::string> known = others;
-    for (const NamedValue& input : inputs) known.push_back(input.name);
-    for (const LossTerm& term : terms) {
-      const std::vector<std::string> fields = term.fields();
-      known.insert(known.end(), fields.begin(), fields.end());
-    }
-    Diagnostic d;
-    d.path = name;
-    d.message = "neither the model nor the loss takes this";
-    d.expected = joined(known);
-    d.fix = did_you_mean(nearest_name(name, known));
-    problems.push_back(std::move(d));
-  }
-  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
-}
-
-bool Session::Impl::has_batch_axis(ValueId input) {
-  const Shape& shape = forward().type(input).shape;
-  return !shape.empty() && shape[0] == config.batch_size;
-}
-
-std::optional<std::int64_t> Session::Impl::samples_of(const FieldTypes& fed) {
-  std::optional<std::int64_t> samples;
-  for (const NamedValue& input : forward().inputs) {
-    const auto found = fed.find(input.name);
-    if (found == fed.end() || found->second.shape.empty() || !has_batch_axis(input.value)) continue;
-    const std::int64_t own = found->second.shape[0];
-    if (own < 1 || samples.value_or(own) != own) return std::nullopt;
-    samples = own;
-  }
-  return samples;
 }
 
 std::int64_t Session::Impl::taken() const {
@@ -271,7 +188,7 @@ double Session::Impl::base_rate(double base) const {
 double Session::step(const Tensors& feeds) {
   Impl& my = held(impl_, session_handle);
   my.check_stop();
-  const FieldTypes types = types_of(feeds);
+  const FieldTypes types = types_of_feeds(feeds);
   my.refuse_unknown(feeds);
   const std::int64_t most = my.config.batch_size;  // larger batches are refused
   const std::int64_t batch = std::min(my.samples_of(types).value_or(most), most);
@@ -328,61 +245,6 @@ void Session::Impl::refuse_divergence(const BoundProgram& training, double loss,
   const auto at = [&](int output) { return training.program->output(output, ticket); };
   scale_watch.check(config, steps, *static_cast<const float*>(at(training.scale_output)),
                     *static_cast<const std::int64_t*>(at(training.skipped_output)));
-}
-
-Program& Session::Impl::predictor(std::int64_t batch) {
-  if (const auto found = predictors.find(batch); found != predictors.end()) return *found->second;
-  Graph graph = model.forward(batch, false);
-  if (const auto algorithm = parts.model->algorithm({batch, false}))
-    graph = without_algorithm(std::move(graph), engine.operators, *algorithm);
-  auto program = std::make_unique<Program>(graph, parts.model->place(graph), engine.operators,
-                                           parts.devices, states, arenas, parts.options);
-  write_states();
-  return *predictors.emplace(batch, std::move(program)).first->second;
-}
-
-Program& Session::Impl::predictor_for(const FieldTypes& fed) {
-  const std::optional<std::int64_t> samples = samples_of(fed);
-  std::vector<Diagnostic> problems;
-  bool is_any_fed = false;
-  for (const NamedValue& input : forward().inputs) {
-    const auto found = fed.find(input.name);
-    if (found == fed.end()) continue;
-    is_any_fed = true;
-    TensorType expected = forward().type(input.value);
-    const bool is_batch = has_batch_axis(input.value);
-    if (is_batch) expected.shape[0] = samples.value_or(config.batch_size);
-    if (found->second != expected)
-      problems.push_back(of_other_type(input.name, expected, found->second,
-                                       is_batch && !samples ? ", or another batch on axis 0" : ""));
-  }
-  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
-  if (is_any_fed) return predictor(samples.value_or(config.batch_size));
-  throw Error(ErrorKind::usage,
-              Diagnostic{.message = "predict needs at least one fed tensor with a batch axis"});
-}
-
-Tensors Session::predict(const Tensors& feeds) {
-  Impl& my = held(impl_, session_handle);
-  my.check_stop();
-  const FieldTypes types = types_of(feeds);
-  my.refuse_unknown(feeds);
-  Program& program = my.predictor_for(types);
-  const std::uint64_t ticket = my.predictions++;
-  feed(program, feeds, types, ticket);
-  StepContext context;
-  context.error = &my.errors;
-  program.run(context, ticket);
-  refuse_reported(program, my.errors);
-  Tensors result;
-  const Graph& graph = program.lowered().graph;
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-    HostTensor tensor(graph.type(graph.outputs[i].value));
-    if (tensor.bytes() > 0)
-      std::memcpy(tensor.data(), program.output(static_cast<int>(i), ticket), tensor.bytes());
-    result[graph.outputs[i].name] = public_tensor(tensor);
-  }
-  return result;
 }
 
 Tensors Session::parameters() const {

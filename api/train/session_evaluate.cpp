@@ -52,9 +52,10 @@ std::vector<std::string> fields_of_metrics(const RunConfig& config) {
 
 }  // namespace
 
-std::map<std::string, double> Session::evaluate(const Tensors& feeds) {
+std::map<std::string, double> Session::evaluate(const Tensors& feeds, const StopToken& stop) {
   Impl& my = held(impl_, session_handle);
   my.check_stop();
+  refuse_stopped(stop);
   FieldTypes types;
   for (const auto& [name, tensor] : feeds) types[name] = checked_type(tensor, name);
   my.refuse_unknown(feeds, fields_of_metrics(my.config));
@@ -75,7 +76,11 @@ std::map<std::string, double> Session::evaluate(const Tensors& feeds) {
     fed.samples->replace(source);
     fed.evaluation->note_other_samples();
   }
-  const auto values = fed.evaluation->run();
+  const auto values = fed.evaluation->run([&](std::int64_t) {
+    my.check_stop();
+    refuse_stopped(stop);
+    return false;
+  });
   return {values->begin(), values->end()};
 }
 

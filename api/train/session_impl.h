@@ -25,6 +25,17 @@ using Feeds = Tensors;
 inline constexpr const char* session_handle =
     "Session";  // the name in errors about one that was moved from
 
+FieldTypes types_of_feeds(const Feeds& feeds);
+/// The error for an input that is fed with the type `got`; `or_else`: text about another type that
+/// is allowed.
+Diagnostic of_other_type(const std::string& input, const TensorType& expected,
+                         const TensorType& got, const char* or_else = "");
+/// Copies the feeds into the inputs of a program. Throws Error{usage} where one is missing or has
+/// another type.
+void feed(Program& program, const Feeds& feeds, const FieldTypes& types, std::uint64_t ticket);
+/// Throws Error{runtime} where a stop was requested.
+void refuse_stopped(const StopToken& stop);
+
 class FedSamples;  // api/train/session_evaluate.cpp
 
 /// An evaluation of that many samples with programs of its own, and what it reads.
@@ -58,12 +69,14 @@ struct Session::Impl {
   std::uint64_t steps = 0, predictions = 0;
   LossScaleWatch scale_watch;
   ErrorWord errors;
-  std::optional<FieldChecks> checks;  // checks of what is fed, from the first step on
+  std::optional<bool> samples_are_alone;  // what `predicts_samples_alone` has found
+  std::optional<FieldChecks> checks;      // checks of what is fed, from the first step on
   /// Parameters that were set, or that start from other values than the file's, before a program
   /// holds them.
   std::map<std::string, HostTensor> written;
 
-  explicit Impl(RunConfig c);
+  /// `policy_text`: that of a policy that is no file, in place of the configuration's.
+  explicit Impl(RunConfig c, std::optional<std::string> policy_text = {});
 
   /// The model in training form: defines the parameters before any program exists.
   const Graph& forward() { return model.forward(config.batch_size, true); }
@@ -91,9 +104,15 @@ struct Session::Impl {
   /// The number of samples that all fed inputs of the model agree on; empty where they do not.
   std::optional<std::int64_t> samples_of(const FieldTypes& fed);
   Program& predictor(std::int64_t batch);
-  /// The predictor for the number of samples that is fed. Throws Error{usage}, before a program is
-  /// made, where inputs of the model are fed with other types, or none is fed.
-  Program& predictor_for(const FieldTypes& fed);
+  /// The number of samples that are fed. Throws Error{usage} where inputs of the model are fed with
+  /// other types, or none is fed.
+  std::int64_t samples_to_predict(const FieldTypes& fed);
+  /// Whether the model in inference form computes each sample of a batch on its own.
+  bool predicts_samples_alone();
+  /// The outputs for feeds that make up one batch. `part`: its number among those of a call, which
+  /// have random numbers of their own.
+  Tensors predict_batch(const Feeds& feeds, const FieldTypes& types, std::int64_t samples,
+                        std::int64_t part = 0);
   /// Throws Error{data} for labels and ids out of range in the feeds of the next step.
   void check_fed_values(const Feeds& feeds, const FieldTypes& fed, std::int64_t batch);
   /// Throws where the last step has no finite loss, or where no loss scale helps.

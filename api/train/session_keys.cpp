@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/train/config_settings.h"
+#include "api/train/given_objects.h"
 #include "engine/config/keys/config_keys.h"
 #include "engine/config/keys/config_value.h"
 #include "engine/formats/files.h"
@@ -204,6 +205,7 @@ RunConfig session_config(const SessionConfig& config) {
     problems.insert(problems.end(), error.diagnostics().begin(), error.diagnostics().end());
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  if (const std::optional<Policy> made = policy_of(config)) read.policy = made->name();
   return finished(std::move(read), model_path);
 }
 

@@ -12,6 +12,7 @@
 #include "api/policy/policy_case.h"
 #include "api/run_files.h"
 #include "api/train/config_settings.h"
+#include "api/train/given_objects.h"
 #include "api/train/long_samples.h"
 #include "api/train/moved_from.h"
 #include "api/train/on_ranks.h"
@@ -106,7 +107,10 @@ struct Trainer::Impl {
         options(std::move(o)),
         resume_from(std::move(resumed)),
         record(std::move(started)),
-        placing{.place = options.place, .devices = options.devices, .ranks = ranks},
+        placing{.place = options.place,
+                .devices = options.devices,
+                .text = text_of(options.policy),
+                .ranks = ranks},
         policy(read_run_policy(config, placing)),
         engine(policy.threads),
         model(std::make_shared<ConfiguredModel>(engine, config, model_options())),
@@ -134,46 +138,6 @@ namespace {
 
 // The name in errors about one that was moved from.
 constexpr const char* trainer_handle = "Trainer";
-
-/// Samples of a program need no [data] table.
-void require_data(RunConfig& config, const TrainOptions& options) {
-  if (!config.data && options.train) {
-    config.data.emplace().kind = ProgramSamples{};
-    config.data->where.file = config.file;
-  }
-  if (!config.data) {
-    throw Error(ErrorKind::usage,
-                Diagnostic{.message = "there is no [data] table",
-                           .file = config.file,
-                           .fix = "add [data] with kind, train.files and fields"});
-  }
-  if (config.data->is_of_program() == (options.train != nullptr)) {
-    const bool is_held_out_twice = options.eval && config.data->eval_fraction > 0;
-    if (options.train == nullptr || !is_held_out_twice) return;
-    throw Error(ErrorKind::usage,
-                Diagnostic{.message = "either TrainOptions::eval or a part of the training data",
-                           .file = config.file,
-                           .path = "data.eval.fraction"});
-  }
-  Diagnostic d = at(config.data->where, "data.kind", "");
-  if (options.train) {
-    d.message = "the samples come from TrainOptions::train, not from files";
-    d.expected = "\"program\"";
-    d.got = "\"" + std::string(config.data->kind_name()) + "\"";
-  } else {
-    d.message = "this run needs samples of the program that trains";
-    d.fix = "give TrainOptions::train";
-  }
-  throw Error(ErrorKind::usage, std::move(d));
-}
-
-void require_held_out(const RunConfig& config, const DataSets& data) {
-  if (data.eval || config.eval == EvalConfig{}) return;
-  throw Error(ErrorKind::usage, Diagnostic{.message = "there is no data to evaluate on",
-                                           .file = config.file,
-                                           .path = "eval",
-                                           .fix = "give TrainOptions::eval, or data.eval"});
-}
 
 std::string data_text(const DataFingerprint& data) {
   std::string text;
@@ -234,6 +198,7 @@ PolicyOptions planning_of(const std::string& config_path, const TrainOptions& op
   planning.config = config_path;
   planning.place = options.place;
   planning.devices = options.devices;
+  planning.made = options.policy;
   planning.ranks = group->ranks();
   return planning;
 }
@@ -249,6 +214,9 @@ std::int64_t batch_size_of_run(const std::string& run_dir) {
 
 Trainer::Trainer(const std::string& config_path, TrainOptions options)
     : impl_(Impl::open({config_path}, std::move(options))) {}
+
+Trainer::Trainer(const Model& model, const TrainConfig& config, TrainOptions options)
+    : Trainer(with_model(config, model, "TrainConfig"), std::move(options)) {}
 
 Trainer::Trainer(const TrainConfig& config, TrainOptions options)
     : impl_(Impl::open(
@@ -272,10 +240,12 @@ std::unique_ptr<Trainer::Impl> Trainer::Impl::open(const ConfigSource& source,
   StartRecord record;
   RunConfig config;
   std::string config_file;
-  const auto set_run_dir = [&] {
+  const auto take_options = [&] {
     if (!options.run_dir.empty()) config.run_dir = path_value(options.run_dir);
+    if (options.policy) config.policy = options.policy->name();
   };
   on_all_ranks(ranks, "configuration", [&] {
+    refuse_unused(options);
     if (!resume_from.empty()) {
       resumed.emplace(resume_from, source, options);
       options.place = resumed->place();
@@ -288,7 +258,7 @@ std::unique_ptr<Trainer::Impl> Trainer::Impl::open(const ConfigSource& source,
           source.path, options, resumed ? resumed->all_keys(options.overrides) : options.overrides);
     else
       config = resumed ? resumed->config() : source.config(options.overrides);
-    set_run_dir();
+    take_options();
     require_data(config, options);
     record = resumed ? resumed->record(count) : record_of_start(source, given, count);
   });
@@ -309,7 +279,7 @@ std::unique_ptr<Trainer::Impl> Trainer::Impl::open(const ConfigSource& source,
   on_all_ranks(ranks, "configuration", [&] {
     if (!resumed) return;
     if (const std::string line = resumed->take_longer_length(config); !line.empty()) {
-      set_run_dir();
+      take_options();
       record = resumed->record(count);
       say(line);
     }
@@ -440,8 +410,11 @@ TrainResult Trainer::run() {
   }
   my.has_run = true;
   const Lowered& lowered = my.training->main_program().program->lowered();
+  RunConfig config = my.config;
+  if (my.options.policy)
+    config.policy = "policy.toml";  // the run's own, which is written next to it
   std::vector<std::pair<std::string, std::string>> files{
-      {"train.resolved.toml", to_toml(my.config)},
+      {"train.resolved.toml", to_toml(config)},
       {"policy.toml", my.placed.policy().text},
       {"placement.json", placement_json(lowered, my.placed.policy(), my.placed.resolved())},
       {"plan.json", plan_record_json(lowered, my.training->main_program().program->plan(),

@@ -52,6 +52,8 @@ inline constexpr std::string_view on_bad_help =
 enum class Separator : std::uint8_t { automatic, comma, semicolon, tab, bar };
 template <>
 inline constexpr std::string_view names_of<Separator> = "auto|,|;|tab|bar";
+inline constexpr std::pair<std::string_view, std::string_view> separator_spellings[] = {
+    {"|", "bar"}, {"\t", "tab"}, {"comma", ","}, {"semicolon", ";"}};
 enum class DecimalMark : std::uint8_t { point, comma };
 template <>
 inline constexpr std::string_view names_of<DecimalMark> = ".|,";

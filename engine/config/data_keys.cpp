@@ -211,7 +211,8 @@ static void visit(KeyVisitor& v, TextTable& c) {
 }
 
 static void visit(KeyVisitor& v, CsvTable& c) {
-  v.key("separator", c.separator, written_if(c.separator != Separator::automatic),
+  v.key("separator", c.separator, also_spelled(separator_spellings),
+        written_if(c.separator != Separator::automatic),
         "the mark between cells; auto: the one of these four that the first rows of a file show");
   visit(v, static_cast<TextTable&>(c));
 }

@@ -75,7 +75,7 @@ void DataSource::check_elements(int field, std::span<const std::int64_t> limits)
   }
   if (bad.empty()) return;
   tell_others(bad, 0, bad_rows, "rows");
-  throw Error(ErrorKind::data, std::move(bad));
+  throw BadValues(ErrorKind::data, std::move(bad));
 }
 
 std::uint64_t Augmentation::seed_of(std::size_t index) const {
@@ -144,7 +144,7 @@ class ArraySource final : public DataSource {
       } catch (const NotWhole& problem) {
         Diagnostic d = at_row(field, sample, problem.what());
         d.fix = "ids and class numbers are whole numbers; float32 keeps others as they are";
-        throw Error(ErrorKind::data, std::move(d));
+        throw BadValues(ErrorKind::data, std::move(d));
       } catch (const std::invalid_argument& problem) {
         throw Error(ErrorKind::data, at_row(field, sample, problem.what()));
       }
@@ -288,7 +288,7 @@ class ArraySource final : public DataSource {
     }
     if (bad.empty()) return;
     tell_others(bad, 0, bad_rows, "rows");
-    throw Error(ErrorKind::data, std::move(bad));
+    throw BadValues(ErrorKind::data, std::move(bad));
   }
 
   Diagnostic at_row(int field, std::int64_t sample, std::string message) const {

@@ -43,6 +43,12 @@ struct Augmentation {
   }
 };
 
+/// A field has values that it must not have. Other errors are failures of reading them.
+class BadValues : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Immutable once opened: any number of threads may read it.
 class DataSource {
  public:
@@ -58,8 +64,8 @@ class DataSource {
   /// For messages: "train.npz:17" for a sample.
   virtual std::string describe(int field, std::int64_t sample) const = 0;
   /// Checks all values of an integer field once: 0 <= value < limit, or equal to `ignore` where
-  /// that is given. Throws Error{data} with file:row of the first ones (at most `shown_problems`)
-  /// and their count.
+  /// that is given. Throws BadValues{data} with file:row of the first ones (at most
+  /// `shown_problems`) and their count.
   virtual void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const = 0;
   /// Like check_range, for ids whose elements look up rows of different tables: 0 <= value <
   /// limits[e] at element e of each sample, where the limit is not below 0. Reads the field whole.

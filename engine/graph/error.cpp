@@ -14,7 +14,7 @@ std::string without_nul(std::string text) {
 
 }  // namespace
 
-std::string to_string(const Diagnostic& d) {
+std::string v1::to_string(const Diagnostic& d) {
   std::string text;
   if (!d.file.empty()) {
     text += d.file;

@@ -5,34 +5,12 @@
 #include <string_view>
 
 #include "importer/batch/old_batch.h"
+#include "importer/batch/sample_totals.h"
 #include "importer/file/onnx_content.h"
 #include "importer/operators/elements_of.h"
 
 namespace tandem::importer {
 namespace {
-
-using Total = SampleTraits::Total;
-
-bool is_one_of(const onnx::NodeProto& node, std::initializer_list<std::string_view> names) {
-  return domain_of(node.domain()).empty() &&
-         std::find(names.begin(), names.end(), node.op_type()) != names.end();
-}
-
-std::int64_t number_attribute(const onnx::NodeProto& node, std::string_view name,
-                              std::int64_t missing) {
-  const onnx::AttributeProto* given = find_attribute(node, name);
-  return given == nullptr ? missing : given->i();
-}
-
-// A list that is an attribute in older operator sets and input `i` in newer ones.
-Ints known_list(const Scope& scope, const onnx::NodeProto& node, const char* name, int i) {
-  if (const onnx::AttributeProto* given = find_attribute(node, name))
-    return {given->ints().begin(), given->ints().end()};
-  const Term* term = i < node.input_size() ? scope.find(node.input(i)) : nullptr;
-  return term != nullptr && term->constant && is_integer(term->type.dtype)
-             ? term->constant->integers()
-             : Ints{};
-}
 
 std::vector<Seen> seen_operands(const Session& session, const Scope& scope,
                                 const onnx::NodeProto& node) {
@@ -71,7 +49,21 @@ bool draws(const onnx::NodeProto& node) {
                           "Bernoulli", "Multinomial"});
 }
 
-// The axis, from the end, that a Slice of one value for all samples cuts to the file's batch.
+// Whether a Gather takes the entries 0, 1, … of an axis, as many as the file's batch has samples.
+bool takes_first_entries(const Session& session, const onnx::NodeProto& node,
+                         const std::vector<Seen>& operands) {
+  if (!is_one_of(node, {"Gather"}) || !operands[1].is_unchanged()) return false;
+  const Term& indices = *operands[1].term;
+  if (!indices.constant || indices.type.shape != Shape{session.old_batch->batch}) return false;
+  const Ints values = indices.constant->integers();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != static_cast<std::int64_t>(i)) return false;
+  }
+  return true;
+}
+
+// The axis, from the end, that a Slice or a Gather of one value for all samples cuts to the file's
+// batch.
 std::size_t cut_axis(const Session& session, const Scope& scope, const onnx::NodeProto& node,
                      const std::vector<Seen>& operands, const Seen& y) {
   if (operands.empty() || !is_float(y.term->type.dtype)) return 0;  // integers are indices
@@ -82,9 +74,13 @@ std::size_t cut_axis(const Session& session, const Scope& scope, const onnx::Nod
     }
     return 0;
   }
-  if (!is_one_of(node, {"Slice"}) || !operands[0].is_unchanged()) return 0;
-  const Ints starts = known_list(scope, node, "starts", 1);
-  if (std::any_of(starts.begin(), starts.end(), [](std::int64_t s) { return s != 0; })) return 0;
+  if (!operands[0].is_unchanged()) return 0;
+  if (is_one_of(node, {"Slice"})) {
+    const Ints starts = known_list(scope, node, "starts", 1);
+    if (std::any_of(starts.begin(), starts.end(), [](std::int64_t s) { return s != 0; })) return 0;
+  } else if (!takes_first_entries(session, node, operands)) {
+    return 0;
+  }
   const Shape &x = operands[0].term->type.shape, &shape = y.term->type.shape;
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (x[i] > shape[i] && shape[i] == session.old_batch->batch) return x.size() - i;
@@ -135,41 +131,27 @@ std::int64_t elements_before(const Session& session, const onnx::NodeProto& node
   return 0;
 }
 
-void follow_totals(const Scope& scope, const onnx::NodeProto& node,
-                   const std::vector<Seen>& operands, SampleTraits& traits) {
-  if (operands.empty() || !operands[0].is_tensor) return;
-  const Seen& x = operands[0];
-  const Reduction reduction = reduction_of(scope, node, x.before->size());
-  if (reduction.total != Total::none) {
-    Shape taken, others;
-    for (const std::size_t axis : reduction.axes) {
-      const auto is_axis = [&](std::int64_t c) { return static_cast<std::size_t>(c) == axis; };
-      const bool has_batch = std::any_of(x.changed.begin(), x.changed.end(), is_axis);
-      (has_batch ? taken : others).push_back((*x.before)[axis]);
-    }
-    const bool is_summed_again =
-        x.term->samples.total == Total::sum && reduction.total == Total::sum;
-    if (taken.empty() && is_summed_again) taken = *x.term->samples.summed;
-    if (taken.empty()) return;
-    taken.insert(taken.end(), others.begin(), others.end());
-    traits.total = reduction.total;
-    traits.summed = std::make_shared<const Shape>(std::move(taken));
-    return;
-  }
-  const bool is_scaled = is_one_of(node, {"Div"}) && operands.size() == 2 &&
-                         operands[1].is_tensor && operands[1].term->constant;
-  if (!is_scaled && !is_one_of(node, {"Add", "Cast", "Clip", "Identity", "Max", "Mul", "Neg",
-                                      "Reshape", "Squeeze", "Sub", "Sum", "Unsqueeze"}))
-    return;
-  for (const Seen& each : operands) {
-    if (!each.is_tensor || each.term->samples.total == Total::none) continue;
-    if (traits.total == Total::sum) continue;
-    traits.total = each.term->samples.total;
-    traits.summed = each.term->samples.summed;
-  }
+}  // namespace
+
+bool is_one_of(const onnx::NodeProto& node, std::initializer_list<std::string_view> names) {
+  return domain_of(node.domain()).empty() &&
+         std::find(names.begin(), names.end(), node.op_type()) != names.end();
 }
 
-}  // namespace
+std::int64_t number_attribute(const onnx::NodeProto& node, std::string_view name,
+                              std::int64_t missing) {
+  const onnx::AttributeProto* given = find_attribute(node, name);
+  return given == nullptr ? missing : given->i();
+}
+
+Ints known_list(const Scope& scope, const onnx::NodeProto& node, const char* name, int i) {
+  if (const onnx::AttributeProto* given = find_attribute(node, name))
+    return {given->ints().begin(), given->ints().end()};
+  const Term* term = i < node.input_size() ? scope.find(node.input(i)) : nullptr;
+  return term != nullptr && term->constant && is_integer(term->type.dtype)
+             ? term->constant->integers()
+             : Ints{};
+}
 
 Seen seen(const Session& session, const Scope& scope, const std::string& name) {
   Seen result;
@@ -214,37 +196,6 @@ bool is_element_wise(const onnx::NodeProto& node) {
                           "Where",     "Xor"});
 }
 
-Reduction reduction_of(const Scope& scope, const onnx::NodeProto& node, std::size_t rank) {
-  Reduction result;
-  if (is_one_of(node, {"SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"})) {
-    const onnx::AttributeProto* reduction = find_attribute(node, "reduction");
-    const std::string& kind = reduction == nullptr ? "mean" : reduction->s();
-    if (kind == "none") return result;
-    result.total = kind == "sum" ? Total::sum : Total::mean;
-    for (std::size_t i = 0; i < rank; ++i) {
-      if (i != 1) result.axes.push_back(i);  // classes
-    }
-    return result;
-  }
-  if (is_one_of(node, {"ReduceMean"})) {
-    result.total = Total::mean;
-  } else if (is_one_of(node, {"ReduceSum", "ReduceSumSquare", "ReduceL1"})) {
-    result.total = Total::sum;
-  } else {
-    return result;
-  }
-  const Ints given = known_list(scope, node, "axes", 1);
-  if (given.empty() && number_attribute(node, "noop_with_empty_axes", 0) == 0) {
-    for (std::size_t i = 0; i < rank; ++i) result.axes.push_back(i);
-  }
-  for (const std::int64_t axis : given) {
-    const std::int64_t at = axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis;
-    if (at >= 0 && at < static_cast<std::int64_t>(rank))
-      result.axes.push_back(static_cast<std::size_t>(at));
-  }
-  return result;
-}
-
 void follow_traits(const Session& session, Scope& scope, const onnx::NodeProto& node) {
   const std::vector<Seen> operands = seen_operands(session, scope, node);
   const auto any = [&](auto test) {
@@ -262,10 +213,13 @@ void follow_traits(const Session& session, Scope& scope, const onnx::NodeProto& 
                         any([](const SampleTraits& x) { return x.numbered; });
       traits.random =
           y.is_unchanged() && (draws(node) || any([](const SampleTraits& x) { return x.random; }));
+      traits.placed = y.has_changed() && is_one_of(node, {"Gather"}) &&
+                      operands[1].is_unchanged() && operands[1].term->constant &&
+                      operands[1].before->empty();
       traits.cut = cut_axis(session, scope, node, operands, y);
       traits.constant_columns = constant_columns(node, operands, y);
       traits.before = elements_before(session, node, operands, y);
-      follow_totals(scope, node, operands, traits);
+      follow_totals(scope, node, operands, y, traits);
     }
     at->second.samples = std::move(traits);
   }

@@ -1,6 +1,9 @@
 // How traits of samples (importer/batch/sample_traits.h) pass from operands to results.
 #pragma once
 
+#include <initializer_list>
+#include <string_view>
+
 #include "importer/session.h"
 
 namespace tandem::importer {
@@ -20,12 +23,14 @@ Seen seen(const Session& session, const Scope& scope, const std::string& name);
 /// Operators whose operands are broadcast against each other.
 bool is_element_wise(const onnx::NodeProto& node);
 
-/// The axes that a reduction takes away, and whether it adds up; nothing where the node is none.
-struct Reduction {
-  SampleTraits::Total total = SampleTraits::Total::none;
-  std::vector<std::size_t> axes;
-};
-Reduction reduction_of(const Scope& scope, const onnx::NodeProto& node, std::size_t rank);
+/// Whether the node is one of these operators of ai.onnx.
+bool is_one_of(const onnx::NodeProto& node, std::initializer_list<std::string_view> names);
+
+std::int64_t number_attribute(const onnx::NodeProto& node, std::string_view name,
+                              std::int64_t missing);
+
+/// A list that is an attribute in older operator sets and input `i` in newer ones.
+Ints known_list(const Scope& scope, const onnx::NodeProto& node, const char* name, int i);
 
 /// Whether an axis of samples with that many entries each repeats those of the first one.
 bool is_equal_in_samples(const HostTensor& tensor, std::size_t axis, std::int64_t entries);

@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
-#include <set>
 #include <string_view>
 
 #include "importer/batch/follow_traits.h"
 #include "importer/batch/old_batch.h"
+#include "importer/batch/refuse_regrouped.h"
 #include "importer/batch/sample_numbers.h"
+#include "importer/batch/sample_totals.h"
 #include "importer/file/initializers.h"
 #include "importer/file/onnx_content.h"
 
@@ -46,7 +46,10 @@ class Check {
   void run() {
     if (operands_.empty() || outputs_.empty()) return;
     scaled_total();
+    sorted();
     if (batch_ != 1) return;
+    added_total();
+    refuse_regrouped(context_, operands_, outputs_[0]);
     lookup();
     part_of_the_batch();
     written_into_one_sample();
@@ -66,9 +69,37 @@ class Check {
   }
 
   void lookup() {
-    if (sample_lookup(context_, *context_.session().old_batch) != SampleLookup::unclear) return;
+    const bool is_unclear =
+        sample_lookup(context_, *context_.session().old_batch) == SampleLookup::unclear;
+    if (!is_unclear && !chooses_samples() && !writes_to_samples()) return;
     fail("the indices look along the samples of a file with",
          "the file does not show whether they mean their own sample or any of them");
+  }
+
+  // x[i] with as many constants i as samples: in another order, perhaps. x[arange(B), 2] is no
+  // such.
+  bool chooses_samples() const {
+    if (!is_op({"Gather", "GatherND"}) || operands_.size() < 2 || !follows_) return false;
+    const Seen &x = operands_[0], &indices = operands_[1];
+    if (!x.has_changed() || !indices.is_tensor || !indices.term->constant) return false;
+    if (indices.term->samples.numbered || x.term->samples.placed) return false;
+    std::int64_t axis = context_.integer("batch_dims", 0);
+    if (is_op({"Gather"})) {
+      axis = context_.axis(context_.integer("axis", 0), context_.rank(0));
+    } else if (indices.before->empty() || indices.before->back() != 1) {
+      return false;  // the others choose something in each sample
+    }
+    return x.changed[0] == axis && (*x.before)[static_cast<std::size_t>(axis)] == 1;
+  }
+
+  // Zeros for all samples, of which constant indices choose some.
+  bool writes_to_samples() const {
+    if (!is_op({"Scatter", "ScatterElements"}) || operands_.size() < 2) return false;
+    const Seen &data = operands_[0], &indices = operands_[1];
+    if (!data.is_unchanged() || !indices.is_tensor || indices.term->samples.numbered) return false;
+    const std::int64_t axis = context_.axis(context_.integer("axis", 0), context_.rank(0));
+    const Ints& changed = outputs_[0].changed;
+    return std::find(changed.begin(), changed.end(), axis) != changed.end();
   }
 
   // x[0], x[-1:]: the sample, or the first one of many.
@@ -152,41 +183,47 @@ class Check {
   // sum / B and mean * B, with the batch as a number.
   void scaled_total() const {
     if (!is_op({"Div", "Mul"}) || operands_.size() != 2) return;
-    for (std::size_t i = 0; i < (node_.op_type() == "Div" ? 1u : 2u); ++i) {
+    const bool divides = is_op({"Div"});
+    for (std::size_t i = 0; i < (divides ? 1u : 2u); ++i) {
       const Seen &total = operands_[i], &other = operands_[1 - i];
       if (!total.is_tensor || total.term->samples.total == Total::none) continue;
       if (!other.is_tensor || !other.term->constant) continue;
       const std::optional<double> number = single_number(*other.term->constant);
-      if (!number || !counts_samples(total.term->samples, *number)) continue;
+      if (!number) continue;
+      if (!may_count_samples(total.term->samples, divides, *number, batch_)) continue;
       context_.fail(
           fmt::format("a {} over the samples is {} by {}, which may count the samples of the batch "
                       "of {} with which the file was exported",
                       total.term->samples.total == Total::sum ? "sum" : "mean",
-                      node_.op_type() == "Div" ? "divided" : "multiplied", *number, batch_));
+                      divides ? "divided" : "multiplied", *number, batch_));
     }
+  }
+
+  // x - sum(x) / B: exporters leave a division by 1 out.
+  void added_total() const {
+    if (!is_op({"Add", "Sub"}) || operands_.size() != 2) return;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Seen &total = operands_[i], &other = operands_[1 - i];
+      if (!total.is_unchanged() || total.term->samples.total != Total::sum) continue;
+      if (!other.has_changed() || other.term->samples.total != Total::none) continue;
+      fail("a sum over the samples meets single samples in a file with",
+           "the file does not show whether it was divided by their number");
+    }
+  }
+
+  // A sort is exported as the largest n of n samples.
+  void sorted() const {
+    if (!is_op({"TopK"}) || !operands_[0].has_changed() || follows_) return;
+    const Shape &x = *operands_[0].before, &y = *outputs_[0].before;
+    const auto axis = static_cast<std::size_t>(operands_[0].changed[0]);
+    if (!outputs_[0].is_tensor || x[axis] != y[axis]) return;
+    fail(fmt::format("it takes the largest {} along the samples of a file with", y[axis]),
+         "the file does not show whether it orders all samples or chooses as many of them");
   }
 
   static std::optional<double> single_number(const HostTensor& tensor) {
     if (tensor.type().elements() != 1) return std::nullopt;
     return tensor.number(0);
-  }
-
-  // Whether a sum of batch * [others] entries is scaled by batch and some of the others, or a mean
-  // over a batch of one by exactly 1.
-  bool counts_samples(const SampleTraits& samples, double number) const {
-    const double count = node_.op_type() == "Div" ? number : 1 / number;
-    if (samples.total == Total::mean) return batch_ == 1 && number == 1;
-    const Shape& summed = *samples.summed;
-    std::set<std::int64_t> products{summed[0]};
-    for (std::size_t i = 1; i < summed.size(); ++i) {
-      std::set<std::int64_t> more = products;
-      for (const std::int64_t product : products) more.insert(product * summed[i]);
-      products = std::move(more);
-    }
-    return std::any_of(products.begin(), products.end(), [&](std::int64_t product) {
-      const auto entries = static_cast<double>(product);
-      return std::abs(count - entries) <= 1e-6 * entries;
-    });
   }
 
   NodeContext context_;

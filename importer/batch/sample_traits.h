@@ -18,6 +18,9 @@ struct SampleTraits {
   bool numbered = false;
   /// Made of random numbers, and without an axis that follows the batch.
   bool random = false;
+  /// One place of each sample, as x[:, 2] has it: x[arange(B), 2] is exported as x[:,
+  /// 2][arange(B)].
+  bool placed = false;
   /// The axis, counted from the end, of which these are as many first entries as the file's batch
   /// has samples. 0: none.
   std::size_t cut = 0;

@@ -65,6 +65,9 @@ constexpr std::array<std::string_view, 24> doubtful_words{
     "mean",   "std",     "var",   "mask",  "temperature", "tau",   "anchor",     "anchors",
     "stride", "strides", "grid",  "prior", "priors",      "sobel", "laplacian",  "gaussian",
     "window", "freq",    "freqs", "bins",  "buffer",      "queue", "thresholds", "threshold"};
+/// What else they are called, in the places of weights too: a step moves them without gradients.
+constexpr std::array<std::string_view, 8> moving_words{"queue", "center",   "centers",   "running",
+                                                       "ema",   "codebook", "codebooks", "bank"};
 constexpr std::array<std::string_view, 4> class_weights{"class_weight", "class_weights",
                                                         "pos_weight", "label_weights"};
 
@@ -73,6 +76,8 @@ bool passes_on(const std::string& op) {
   return op == "Cast" || op == "Identity" || op == "Transpose" || op == "Reshape" ||
          op == "Unsqueeze" || op == "Squeeze" || op == "Flatten" || op == "Resize";
 }
+
+constexpr const char* wave = "its products go through a cosine, as random frequencies do";
 
 std::string in_words(const char* what, bool sure) {
   return sure ? std::string("it is ") + what : std::string("it may be ") + what;
@@ -94,6 +99,30 @@ BufferSigns::BufferSigns(const OnnxFile::Content& file, const std::vector<bool>&
       loss_weights_.insert(input(2));
   }
   follow_inputs(graph, needed);
+  follow_waves(graph, needed);
+}
+
+// Initializers whose products with other values go, scaled and shifted perhaps, through a cosine;
+// what shifts them, too.
+void BufferSigns::follow_waves(const onnx::GraphProto& graph, const std::vector<bool>& needed) {
+  std::unordered_map<std::string, std::unordered_set<std::string>> products;  // by value
+  for (int n = 0; n < graph.node_size(); ++n) {
+    const onnx::NodeProto& node = graph.node(n);
+    if (!needed[static_cast<std::size_t>(n)] || node.output_size() == 0) continue;
+    const std::string& op = node.op_type();
+    const bool multiplies = op == "MatMul" || op == "Gemm" || op == "Mul" || op == "Einsum";
+    const bool is_shifted = op == "Add" || op == "Concat" || op == "Div";
+    std::unordered_set<std::string> of;
+    bool is_product = multiplies || passes_on(op);
+    for (const std::string& name : node.input()) {
+      const auto from = products.find(name);
+      if (from != products.end()) of.insert(from->second.begin(), from->second.end());
+      is_product = is_product || (is_shifted && from != products.end());
+      if (file_.initializers.count(name) > 0) of.insert(name);
+    }
+    if (op == "Cos") waves_.insert(of.begin(), of.end());
+    if (is_product && !of.empty()) products.emplace(node.output(0), std::move(of));
+  }
 }
 
 // Inputs and what they become by numbers that are subtracted from them and divide them.
@@ -133,6 +162,12 @@ void BufferSigns::follow_inputs(const onnx::GraphProto& graph, const std::vector
   }
 }
 
+// Modules have sines of weights; what is no module's is perhaps drawn once.
+bool BufferSigns::is_wave(const std::string& name) const {
+  const std::string part = last_part(name);
+  return waves_.count(name) > 0 && part != "weight" && part != "bias";
+}
+
 std::optional<BufferSign> BufferSigns::by_name(const std::string& name,
                                                const HostTensor& value) const {
   const std::string part = last_part(name);
@@ -151,7 +186,8 @@ std::optional<BufferSign> BufferSigns::by_name(const std::string& name,
   if (is_parametrized && file_.initializers.count(name.substr(0, name.size() - 4) + "original") > 0)
     return BufferSign{true, "the vector of a spectral norm"};
   if (is_one_of(part, class_weights)) return BufferSign{false, "it may be weights of classes"};
-  if (has_word(part, doubtful_words)) return BufferSign{false, "buffers are called '" + part + "'"};
+  if (has_word(part, doubtful_words) || has_word(part, moving_words))
+    return BufferSign{false, "buffers are called '" + part + "'"};
   return std::nullopt;
 }
 
@@ -193,6 +229,9 @@ std::optional<BufferSign> BufferSigns::find(const std::string& name, const HostT
   }
   constexpr std::int64_t least_of_matrix = 9;
   if (is_weight) {
+    const std::string part = last_part(name);
+    if (has_word(part, moving_words)) return BufferSign{false, "buffers are called '" + part + "'"};
+    if (is_wave(name)) return BufferSign{false, wave};
     const bool is_choice =
         value.shape().size() == 2 && is_binary(value) && value.type().elements() >= least_of_matrix;
     if (is_choice) return BufferSign{false, "a matrix of only zeros and ones, like the identity"};
@@ -205,6 +244,7 @@ std::optional<BufferSign> BufferSigns::find(const std::string& name, const HostT
   if (is_count(value)) return BufferSign{true, "it counts 0, 1, 2, …"};
   if (auto sign = by_place(name, value)) return sign;
   if (auto sign = by_name(name, value)) return sign;
+  if (is_wave(name)) return BufferSign{false, wave};
   if (is_distance_table(value)) return BufferSign{false, "its numbers only depend on distances"};
   if (is_geometric(value)) return BufferSign{false, "it is a geometric series"};
   if (is_arithmetic(value)) return BufferSign{false, "its numbers are evenly spaced"};

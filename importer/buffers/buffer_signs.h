@@ -29,6 +29,8 @@ class BufferSigns {
 
  private:
   void follow_inputs(const onnx::GraphProto& graph, const std::vector<bool>& needed);
+  void follow_waves(const onnx::GraphProto& graph, const std::vector<bool>& needed);
+  bool is_wave(const std::string& name) const;
   std::optional<BufferSign> by_name(const std::string& name, const HostTensor& value) const;
   std::optional<BufferSign> by_place(const std::string& name, const HostTensor& value) const;
 
@@ -36,6 +38,7 @@ class BufferSigns {
   std::unordered_set<std::string> convolved_;  // weights of convolutions
   std::unordered_set<std::string> divisors_;   // names of values that something is divided by
   std::unordered_set<std::string> loss_weights_;
+  std::unordered_set<std::string> waves_;          // their products go through a cosine
   std::unordered_map<std::string, bool> means_;    // subtracted from an input; true: then divided
   std::unordered_map<std::string, bool> spreads_;  // divide an input; true: after a subtraction
   /// Affines of frozen batch normalizations; true: sure.

@@ -9,6 +9,8 @@
 #include "importer/file/moves.h"
 #include "importer/operators/all.h"
 #include "importer/paths.h"
+#include "importer/weights/constant_weights.h"
+#include "importer/weights/weight_places.h"
 
 namespace tandem::importer {
 namespace {
@@ -54,52 +56,6 @@ bool is_statistic(const std::string& op, std::size_t input) {
   const Lowering* lowering = find_lowering(op);
   return lowering != nullptr && lowering->statistics.has(input);
 }
-
-/// Values that are, moved perhaps, in the place of a weight, in graphs inside of nodes too.
-class WeightPlaces {
- public:
-  WeightPlaces(const onnx::GraphProto& graph, const std::vector<bool>& needed,
-               const ModulePaths& modules) {
-    for (int n = graph.node_size(); n-- > 0;) {
-      if (needed[static_cast<std::size_t>(n)]) add(graph.node(n), modules);
-    }
-  }
-
-  /// The path of the operator whose weight a tensor of that many axes is, or "".
-  std::string find(const std::string& value, std::size_t rank) const {
-    const auto at = places_.find(value);
-    return at != places_.end() && rank >= at->second.least_rank ? at->second.path : "";
-  }
-
- private:
-  struct Place {
-    std::string path;
-    std::size_t least_rank = 0;
-  };
-
-  void add(const onnx::NodeProto& node, const ModulePaths& modules) {
-    for (const onnx::AttributeProto& attribute : node.attribute()) {
-      const auto& inner = attribute.g().node();
-      for (int n = inner.size(); n-- > 0;) add(inner[n], modules);
-    }
-    if (is_move(node) && node.input_size() > 0 && node.output_size() > 0) {
-      const auto moved = places_.find(node.output(0));
-      if (moved != places_.end()) places_.emplace(node.input(0), Place(moved->second));
-      return;
-    }
-    const std::string op = lowering_name(node);
-    for (int i = 0; i < node.input_size(); ++i) {
-      std::size_t rank = 0;
-      while (rank <= 2 && !is_weight(op, static_cast<std::size_t>(i), rank)) ++rank;
-      if (rank > 2 || node.input(i).empty()) continue;
-      std::string path = modules.operator_path(node);
-      if (path.empty()) path = node.op_type();
-      places_.emplace(node.input(i), Place{std::move(path), rank});
-    }
-  }
-
-  std::unordered_map<std::string, Place> places_;
-};
 
 std::unordered_map<std::string, Uses> all_uses(const OnnxFile::Content& file,
                                                const std::vector<bool>& needed) {
@@ -293,8 +249,14 @@ std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content&
     } else {
       const bool is_made_up =
           (!numbered && is_generated_name(name)) || is_of_a_formula(file, name, value);
-      roles[name] = role_of(name, value, use == uses.end() ? Uses{} : use->second, kinds, signs,
-                            is_made_up, output);
+      const Uses& how = use == uses.end() ? Uses{} : use->second;
+      Role role = role_of(name, value, how, kinds, signs, is_made_up, output);
+      if (role.trainable && is_constant_weight(file.attribute_weights, name)) {
+        const bool is_sure = role.doubt.empty();
+        role = constant(constant_weight_reason);
+        role.is_recognised_buffer = is_sure;
+      }
+      roles[name] = std::move(role);
     }
   }
   return roles;

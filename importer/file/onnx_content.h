@@ -9,8 +9,8 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/host_tensor.h"
-#include "importer/file/attribute_weights.h"
 #include "importer/file/onnx_file.h"
+#include "importer/weights/attribute_weights.h"
 #include "onnx/onnx_pb.h"
 
 namespace tandem {

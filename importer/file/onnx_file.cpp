@@ -19,6 +19,7 @@
 #include "importer/file/sparse_tensors.h"
 #include "importer/file/tensor_data.h"
 #include "importer/training_info/artifacts.h"
+#include "importer/weights/constant_weights.h"
 
 namespace tandem {
 namespace importer {
@@ -111,6 +112,7 @@ std::shared_ptr<const OnnxFile::Content> read(std::string_view bytes, std::files
   check_file(*content);
   lift_branch_weights(*content->model);
   content->attribute_weights = lift_attribute_weights(*content->model);
+  content->attribute_weights.merge(lift_constant_weights(*content->model));
   for (const onnx::TensorProto& tensor : content->model->graph().initializer()) {
     // Tensors of other types are refused where a node reads them.
     if (!dtype_from_onnx(tensor.data_type())) continue;

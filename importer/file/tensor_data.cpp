@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -198,6 +199,21 @@ HostTensor read_tensor(const Proto& tensor, const OnnxFile::Content& content,
   if (tensor.has_raw_data() && (fields == 0 || !tensor.raw_data().empty()))
     return from_raw(tensor, type, content, where);
   return from_fields(tensor, type, content, where);
+}
+
+HostTensor narrowed(const HostTensor& values, const Proto& tensor,
+                    const OnnxFile::Content& content) {
+  const auto dtype = dtype_from_onnx(tensor.data_type());
+  if (!dtype || *dtype == values.dtype()) return values;
+  HostTensor narrow = values.converted(*dtype);
+  for (std::int64_t i = 0; i < values.type().elements(); ++i) {
+    if (!std::isfinite(values.number(i)) || std::isfinite(narrow.number(i))) continue;
+    refuse(content.path, tensor.name(),
+           fmt::format("a trained number does not fit the file's {}", name_of(*dtype)), "",
+           fmt::format("{}", values.number(i)),
+           "export the weights as they are, in float32: `--to FILE.safetensors`");
+  }
+  return narrow;
 }
 
 void write_tensor(Proto& tensor, const HostTensor& values) {

@@ -25,6 +25,11 @@ TensorType checked_type(const onnx::TensorProto& tensor, const OnnxFile::Content
 HostTensor read_tensor(const onnx::TensorProto& tensor, const OnnxFile::Content& content,
                        const std::string& where);
 
+/// Trained values in the element type that the file has for them; throws Error for a number that
+/// does not fit, as 70,000 does not fit float16.
+HostTensor narrowed(const HostTensor& values, const onnx::TensorProto& tensor,
+                    const OnnxFile::Content& content);
+
 /// Replaces the elements of `tensor` (raw data), converted to its own element type.
 void write_tensor(onnx::TensorProto& tensor, const HostTensor& values);
 

@@ -94,6 +94,7 @@ void attention(NodeContext& node) {
   if (node.has_attribute("softmax_precision")) {
     form.softmax_type = dtype_from_onnx(static_cast<int>(node.integer("softmax_precision")));
     if (!form.softmax_type) node.fail("softmax_precision", "a type of floating-point numbers");
+    form.softmax_type = node.session().type_in_graph(*form.softmax_type);
   }
   const AttentionResult result = attend(node, form, node.wants(3));
   node.out(0, node.rank(0) == 3 ? join_heads(node, result.y) : result.y);

@@ -6,14 +6,14 @@
 
 namespace tandem::importer::operators {
 
-/// The type of that number; refused where the engine has none.
+/// The type in the graph for that number; refused where the engine has none.
 inline DType element_type(NodeContext& node, std::int64_t type) {
   const auto number = static_cast<std::int32_t>(type);
   const auto dtype = dtype_from_onnx(number);
   if (!dtype || type != number) {
     node.unsupported("element type " + onnx_type_name(number) + " is not supported");
   }
-  return *dtype;
+  return node.session().type_in_graph(*dtype);
 }
 
 /// The element type for a node that makes numbers by itself: refuses 8-bit floats, which are none.

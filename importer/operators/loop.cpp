@@ -49,7 +49,7 @@ Term empty_stack(NodeContext& node, const onnx::ValueInfoProto& output) {
     node.unsupported(
         fmt::format("it has no iteration, and its body gives no shape for '{}'", output.name()));
   }
-  return node.filled(0, {*dtype, shape});
+  return node.filled(0, {node.session().type_in_graph(*dtype), shape});
 }
 
 bool is_true(NodeContext& node, const Term& condition) {

@@ -15,7 +15,7 @@ DType wanted_type(NodeContext& node, DType missing) {
     node.unsupported("element type " + onnx_type_name(static_cast<std::int32_t>(type)) +
                      " is not supported");
   }
-  return *dtype;
+  return node.session().type_in_graph(*dtype);
 }
 
 // `dtype` of results that count; numbers of any type.

@@ -40,18 +40,13 @@ typedef struct TandemParameter {
 } TandemParameter;
 
 /// Reads an ONNX file. `options` may be NULL. TANDEM_USAGE where it cannot be read as a model.
-TANDEM_API TandemStatus tandem_model_open(const char* path, const TandemModelOptions* options,
-                                          TandemModel** model);
+TANDEM_API TandemStatus tandem_model_open(const char* path, const TandemModelOptions* options, TandemModel** model);
 // What these write is valid until the model is closed; an index that is not there is TANDEM_USAGE.
 TANDEM_API TandemStatus tandem_model_info(const TandemModel* model, TandemModelInfo* info);
-TANDEM_API TandemStatus tandem_model_input(const TandemModel* model, size_t index,
-                                           TandemPort* input);
-TANDEM_API TandemStatus tandem_model_output(const TandemModel* model, size_t index,
-                                            TandemPort* output);
-TANDEM_API TandemStatus tandem_model_parameter(const TandemModel* model, size_t index,
-                                               TandemParameter* parameter);
-TANDEM_API TandemStatus tandem_model_problem(const TandemModel* model, size_t index,
-                                             TandemDiagnostic* problem);
+TANDEM_API TandemStatus tandem_model_input(const TandemModel* model, size_t index, TandemPort* input);
+TANDEM_API TandemStatus tandem_model_output(const TandemModel* model, size_t index, TandemPort* output);
+TANDEM_API TandemStatus tandem_model_parameter(const TandemModel* model, size_t index, TandemParameter* parameter);
+TANDEM_API TandemStatus tandem_model_problem(const TandemModel* model, size_t index, TandemDiagnostic* problem);
 TANDEM_API void tandem_model_close(TandemModel** model);
 
 // ---------------------------------------------------------------- sessions
@@ -61,32 +56,29 @@ typedef struct TandemSession TandemSession;
 
 typedef struct TandemSessionConfig {
   size_t struct_size;
-  const char* model;   // an ONNX file
-  int64_t batch_size;  // most samples of a step, at least 1
-  const char* toml;    // NULL, or the text of a train.toml without data, eval, checkpoint, log, ...
+  const char* model;     // an ONNX file
+  int64_t batch_size;    // most samples of a step, at least 1
+  const char* toml;      // NULL, or the text of a train.toml without data, eval, checkpoint, log, ...
   TandemTexts settings;  // keys over it: "optimizer.lr=0.01"
 } TandemSessionConfig;
 
-TANDEM_API TandemStatus tandem_session_create(const TandemSessionConfig* config,
-                                              TandemSession** session);
+TANDEM_API TandemStatus tandem_session_create(const TandemSessionConfig* config, TandemSession** session);
 /// Forward, backward and update on `count` tensors: each input of the model and of the loss, with
 /// batch_size samples or fewer on axis 0. `loss` may be NULL. TANDEM_USAGE or TANDEM_DATA: no step
 /// was taken. TANDEM_DIVERGED: the loss is not finite; the step counts, and its update was made.
-TANDEM_API TandemStatus tandem_session_step(TandemSession* session, const TandemTensor* feeds,
-                                            size_t count, double* loss);
+TANDEM_API TandemStatus tandem_session_step(TandemSession* session, const TandemTensor* feeds, size_t count,
+                                            double* loss);
 /// Loss, its terms and eval.metrics over all samples that are fed, in inference form. The values
 /// are there until the session's next evaluation.
-TANDEM_API TandemStatus tandem_session_evaluate(TandemSession* session, const TandemTensor* feeds,
-                                                size_t count, TandemValues* values);
+TANDEM_API TandemStatus tandem_session_evaluate(TandemSession* session, const TandemTensor* feeds, size_t count,
+                                                TandemValues* values);
 /// Outputs of the model in inference form. The caller closes `outputs`.
-TANDEM_API TandemStatus tandem_session_predict(TandemSession* session, const TandemTensor* feeds,
-                                               size_t count, TandemTensors** outputs);
+TANDEM_API TandemStatus tandem_session_predict(TandemSession* session, const TandemTensor* feeds, size_t count,
+                                               TandemTensors** outputs);
 /// All parameters with their present values, by the names of the file. The caller closes them.
-TANDEM_API TandemStatus tandem_session_parameters(const TandemSession* session,
-                                                  TandemTensors** parameters);
+TANDEM_API TandemStatus tandem_session_parameters(const TandemSession* session, TandemTensors** parameters);
 /// Sets the parameter that the tensor names; shape and type have to be the parameter's.
-TANDEM_API TandemStatus tandem_session_set_parameter(TandemSession* session,
-                                                     const TandemTensor* value);
+TANDEM_API TandemStatus tandem_session_set_parameter(TandemSession* session, const TandemTensor* value);
 /// Replaces optimizer.lr from the next step on; schedules multiply it.
 TANDEM_API TandemStatus tandem_session_set_learning_rate(TandemSession* session, double rate);
 /// Writes all that the next steps depend on into one .safetensors file.
@@ -107,7 +99,7 @@ typedef struct TandemProgress {
   size_t struct_size;
   uint64_t step, steps;  // steps 0: not known
   double epoch, epochs;
-  TandemValues values, norms;  // loss, terms, metrics, lr; norms as log.norms asks for them
+  TandemValues values, norms;                        // loss, terms, metrics, lr; norms as log.norms asks for them
   double samples_per_second, seconds, seconds_left;  // seconds_left negative: not known
 } TandemProgress;
 /// Functions that are called in the thread of tandem_trainer_run or tandem_trainer_create; each may
@@ -137,8 +129,8 @@ typedef struct TandemDataSource {
 
 typedef struct TandemTrainerConfig {
   size_t struct_size;
-  const char* path;  // to a train.toml
-  const char* toml;  // its text, in place of the file; relative paths are next to `path`
+  const char* path;                         // to a train.toml
+  const char* toml;                         // its text, in place of the file; relative paths are next to `path`
   TandemTexts overrides, place, devices;    // "steps=100"; rules; "gpu=emulated:0,memory=2GiB"
   const char* run_dir;                      // NULL: next to the file, runs/NAME-0001, numbered up
   int32_t resume, accept_changes, dry_run;  // 0 or 1, as the flags of `tandem train`
@@ -156,8 +148,7 @@ typedef struct TandemTrainResult {
 } TandemTrainResult;
 
 /// Reads and checks configuration, model and data.
-TANDEM_API TandemStatus tandem_trainer_create(const TandemTrainerConfig* config,
-                                              TandemTrainer** trainer);
+TANDEM_API TandemStatus tandem_trainer_create(const TandemTrainerConfig* config, TandemTrainer** trainer);
 /// Trains, once. `result` may be NULL; its texts are valid until the trainer is closed.
 TANDEM_API TandemStatus tandem_trainer_run(TandemTrainer* trainer, TandemTrainResult* result);
 /// Lets the run save after the current step and end; from any thread or signal handler.
@@ -169,25 +160,24 @@ TANDEM_API void tandem_trainer_close(TandemTrainer** trainer);
 /// How a trained model is used. NULL stands for the defaults.
 typedef struct TandemTrainedOptions {
   size_t struct_size;
-  const char* checkpoint;  // "best", "latest" or a step; NULL: the best one, else the latest
-  const char* weights;     // "trained", "ema" or "swa"; NULL: those that the run evaluates
-  const char* config;      // train.toml of an exported model
+  const char* checkpoint;                       // "best", "latest" or a step; NULL: the best one, else the latest
+  const char* weights;                          // "trained", "ema" or "swa"; NULL: those that the run evaluates
+  const char* config;                           // train.toml of an exported model
   TandemTexts data, overrides, place, devices;  // data: files in place of those held out
-  TandemTexts outputs;  // predictions: of these outputs or values; none: those of the loss
-  const char* as;       // predictions: "values", "class" or "probability"; NULL: as the loss says
+  TandemTexts outputs;                          // predictions: of these outputs or values; none: those of the loss
+  const char* as;                  // predictions: "values", "class" or "probability"; NULL: as the loss says
   int32_t accept_changes, header;  // 0 or 1; header: predictions begin with the columns' names
 } TandemTrainedOptions;
 // `run`: a run directory, checkpoint or ONNX file. `options` and the last argument may be NULL; the
 // text is valid until the thread's next call of one of the three.
 /// Writes the weights as .onnx, .safetensors or .npz. `text` says what was written.
-TANDEM_API TandemStatus tandem_export_run(const char* run, const char* to,
-                                          const TandemTrainedOptions* options, const char** text);
+TANDEM_API TandemStatus tandem_export_run(const char* run, const char* to, const TandemTrainedOptions* options,
+                                          const char** text);
 /// Loss and metrics over held-out data, as `tandem eval --json` prints them.
-TANDEM_API TandemStatus tandem_evaluate_run(const char* run, const TandemTrainedOptions* options,
-                                            const char** json);
+TANDEM_API TandemStatus tandem_evaluate_run(const char* run, const TandemTrainedOptions* options, const char** json);
 /// Writes a prediction for each row of options.data: .tsv, .csv, .jsonl, .npy, .npz.
-TANDEM_API TandemStatus tandem_predict_run(const char* run, const char* to,
-                                           const TandemTrainedOptions* options, const char** json);
+TANDEM_API TandemStatus tandem_predict_run(const char* run, const char* to, const TandemTrainedOptions* options,
+                                           const char** json);
 
 // ---------------------------------------------------------------- plans
 
@@ -196,8 +186,8 @@ typedef struct TandemPlan TandemPlan;
 
 typedef struct TandemPlanOptions {
   size_t struct_size;
-  const char *config, *model;        // a train.toml, or an ONNX file
-  const char *policy, *policy_text;  // a policy.toml or its text; NULL: the configuration's
+  const char *config, *model;                   // a train.toml, or an ONNX file
+  const char *policy, *policy_text;             // a policy.toml or its text; NULL: the configuration's
   TandemTexts bind, overrides, place, devices;  // bind: free dimensions of `model`, "batch=32"
   const char *profile, *network;                // for the cost model, as for `tandem policy plan`
   int32_t ranks, reserved;                      // ranks 0: 1

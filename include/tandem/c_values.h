@@ -110,8 +110,7 @@ typedef struct TandemValues {
 typedef struct TandemTensors TandemTensors;
 TANDEM_API size_t tandem_tensors_count(const TandemTensors* tensors);
 /// The tensor at an index, by alphabetical order of names. It is valid until `tensors` is closed.
-TANDEM_API TandemStatus tandem_tensors_at(const TandemTensors* tensors, size_t index,
-                                          TandemTensor* tensor);
+TANDEM_API TandemStatus tandem_tensors_at(const TandemTensors* tensors, size_t index, TandemTensor* tensor);
 /// Gives the elements to another library, which must only read them and calls the deleter. They
 /// stay after `tensors` is closed.
 TANDEM_API TandemStatus tandem_tensors_dlpack(const TandemTensors* tensors, size_t index,

@@ -9,39 +9,30 @@
 
 #include "tandem/dtype.h"
 
-namespace tandem::api {
-inline namespace v1 {
+namespace tandem::api::inline v1 {
 
-/// What every sample has under one name: an input of the model, or labels that the loss compares
-/// with.
+/// What every sample has under one name: an input of the model, or labels that the loss compares.
 struct DataField {
   std::string name;
   DType dtype = DType::float32;
-  std::vector<std::int64_t> shape;  // extents of one sample, without the batch axis
+  std::vector<std::int64_t> shape;  ///< extents of one sample, without the batch axis
 };
 
-/// A data set that a Trainer reads through these functions: it shuffles, shares samples between
-/// ranks, evaluates, checks labels and ids, and resumes as with files. Fields and number of samples
-/// stay as they are; all functions are called by several threads at a time, `data.workers` of them
-/// ahead of the steps.
+/// A data set that a Trainer reads through these functions: it shuffles, shares samples between ranks, evaluates,
+/// checks labels and ids, and resumes as with files. Fields and number of samples stay as they are; all functions are
+/// called by several threads at a time, `data.workers` of them ahead of the steps.
 class DataSource {
  public:
   virtual ~DataSource();
-
   virtual std::vector<DataField> fields() const = 0;
-  /// Above 0.
-  virtual std::int64_t samples() const = 0;
-  /// Writes these samples of `fields()[field]` one after the other, row-major, which is
-  /// indices.size() times the bytes of a sample. The same index gives the same values each time.
-  /// What it throws ends the run; Error{data} is reported as it is, other exceptions as Error{data}
-  /// with their text.
+  virtual std::int64_t samples() const = 0;  ///< above 0
+  /// Writes these samples of `fields()[field]` one after the other, row-major, which is indices.size() times the bytes
+  /// of a sample. The same index gives the same values each time. What it throws ends the run as Error{data}.
   virtual void fill(std::size_t field, std::span<const std::int64_t> indices, void* to) const = 0;
-  /// The sample in messages; by default "sample 17".
-  virtual std::string describe(std::int64_t sample) const;
-  /// Tells these samples from others, such as a version or a checksum: a run that was trained on
-  /// them resumes only with a source of the same identity, number of samples and fields.
+  virtual std::string describe(std::int64_t sample) const;  ///< the sample in messages; by default "sample 17"
+  /// Tells these samples from others, such as a version or a checksum: a run that was trained on them resumes only with
+  /// a source of the same identity, number of samples and fields.
   virtual std::string identity() const = 0;
 };
 
-}  // namespace v1
-}  // namespace tandem::api
+}  // namespace tandem::api::inline v1

@@ -1,78 +1,62 @@
 // Training on tensors that the caller feeds step by step.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "tandem/error.h"
+#include "tandem/stop.h"
 #include "tandem/tensor.h"
 
-namespace tandem::api {
-inline namespace v1 {
+namespace tandem::api::inline v1 {
 
+class Model;           // tandem/model.h
 struct SessionConfig;  // tandem/session_config.h
 
-/// A model in training, fed by the caller: `step` runs forward, backward and update. The rules for
-/// threads and for moved-from objects are those of a Trainer.
+/// A model in training, fed by the caller: `step` runs forward, backward and update. The rules for threads and for
+/// moved-from objects are those of a Trainer.
 class Session {
  public:
-  /// `settings` are keys of train.toml: "optimizer.kind=adamw", "loss.terms=[{...}]", "seed=1".
-  /// Those of the model, its parameters, loss, optimizer, precision, policy and device are
-  /// honoured, with durations in steps; `steps` is the length of a cosine or linear schedule.
-  /// `eval.metrics` is for `evaluate`. Throws Error{usage} with everything that is wrong, and by
-  /// name for each key that a Session does not honour: data, eval but its metrics, checkpoint, log,
+  /// `settings` are keys of train.toml: "optimizer.kind=adamw", "loss.terms=[{...}]", "seed=1". Those of the model, its
+  /// parameters, loss, optimizer, precision, policy and device are honoured, with durations in steps; `steps` is the
+  /// length of a cosine or linear schedule. `eval.metrics` is for `evaluate`. Throws Error{usage} with everything that
+  /// is wrong, and by name for each key that a Session does not honour: data, eval but its metrics, checkpoint, log,
   /// micro_batch, epochs, max_time, name, run_dir.
-  Session(const std::string& model_path, std::int64_t batch_size,
-          const std::vector<std::string>& settings);
-  /// Structs in place of texts; otherwise as above.
-  explicit Session(const SessionConfig& config);
+  Session(const std::string& model_path, std::int64_t batch_size, const std::vector<std::string>& settings);
+  explicit Session(const SessionConfig& config);             ///< structs in place of texts; else as above
+  Session(const Model& model, const SessionConfig& config);  ///< throws as the Trainer of a Model
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
-  /// One tensor per fed input of the model and the loss, by name, batch on axis 0: batch_size
-  /// samples or fewer, such as the last ones of an epoch, whose loss is a mean over those that are
-  /// there. A program is kept for each batch size. Returns the loss. Throws Error{usage} for other
-  /// feeds; no step was taken then. Throws Error{data} for ids and labels out of range, and
-  /// Error{diverged} naming the step for a loss that is not finite or a loss scale that does not
-  /// help: that step counts, and its update was made, unless the loss scale left it out;
-  /// `parameters` shows the result, and the session continues from there. A step that the loss
-  /// scale leaves out is no error.
+  /// One tensor per fed input of the model and the loss, by name, batch on axis 0: batch_size samples or fewer, such as
+  /// the last ones of an epoch, whose loss is a mean over those that are there. A program is kept for each batch size.
+  /// Returns the loss. Throws Error{usage} for other feeds; no step was taken then. Throws Error{data} for ids and
+  /// labels out of range, and Error{diverged} naming the step for a loss that is not finite or a loss scale that does
+  /// not help: that step counts, and its update was made, unless the loss scale left it out; `parameters` shows the
+  /// result, and the session continues from there. A step that the loss scale leaves out is no error.
   double step(const Tensors& feeds);
-  /// Outputs of the model in inference form, for any batch; inputs that only the loss takes are
-  /// ignored.
-  /// A program is kept for each batch size. Throws Error{usage|data} as `step`.
-  Tensors predict(const Tensors& feeds);
-  /// Loss, its named terms and `eval.metrics` in inference form, exact over all samples of the
-  /// feeds, which may be more than batch_size. By name; metrics of more than one number are left
-  /// out. Nothing is trained. Throws Error{usage|data} as `step`.
-  std::map<std::string, double> evaluate(const Tensors& feeds);
-  /// Parameters by the file's initializer names, with their current values; before the first step
-  /// those of the file, or as [parameters] init and load say.
+  /// Outputs of the model in inference form; inputs that only the loss takes are ignored. More than batch_size samples
+  /// are computed in parts, unless samples interact in the model; a program is kept for each batch size. Throws as
+  /// `step`, and Error{runtime} where `stop` is requested before or between parts; the session can go on.
+  Tensors predict(const Tensors& feeds, const StopToken& stop = {});
+  /// Loss, its named terms and `eval.metrics` that are one number, by name, in inference form, exact over all samples
+  /// of the feeds, which may be more than batch_size. Nothing is trained. Throws as `predict`.
+  std::map<std::string, double> evaluate(const Tensors& feeds, const StopToken& stop = {});
+  /// Parameters by the file's initializer names, with their current values; before the first step those of the file, or
+  /// as [parameters] init and load say.
   Tensors parameters() const;
   /// Throws Error{usage} for an unknown name, another shape or another type.
   void set_parameter(const std::string& name, const Tensor& value);
-  /// From the next step on `lr` replaces optimizer.lr: groups keep their ratio to it, and schedules
-  /// multiply it. Throws Error{usage} where it is negative or no number, or where the model's own
-  /// training_info says how it trains.
+  /// From the next step on `lr` replaces optimizer.lr: groups keep their ratio to it, and schedules multiply it. Throws
+  /// Error{usage} where it is negative or no number, or where the model's own training_info says how it trains.
   void set_learning_rate(double lr);
   /// What was set, else optimizer.lr; schedules multiply it. Throws as `set_learning_rate`.
   double learning_rate() const;
-  /// Steps that were taken, those before a restored state included.
-  std::uint64_t steps() const;
-  /// Saves all that the next steps depend on as one .safetensors file, which appears once it is
-  /// whole: parameters, running statistics, states of optimizers and averages, loss scale, the
-  /// number of steps (with it random numbers, schedules and what is frozen) and the learning rate
-  /// that was set.
+  std::uint64_t steps() const;  ///< steps that were taken, those before a restored state included
+  /// Saves all that the next steps depend on as one .safetensors file, which appears once it is whole: parameters and
+  /// statistics, states of optimizers and averages, loss scale, number of steps, the learning rate that was set.
   void save_state(const std::string& path) const;
-  /// Continues from a saved state, bit by bit like the session that saved it. Throws
-  /// Error{usage|data} where the file is not one, or one of another model, optimizer or seed;
-  /// nothing has changed then.
+  /// Continues from a saved state, bit by bit like the session that saved it. Throws Error{usage|data} where the file
+  /// is not one, or one of another model, optimizer or seed; nothing has changed then.
   void restore_state(const std::string& path);
-  /// Saves the model as .onnx, .safetensors or .npz, which appears once it is whole. Throws
-  /// Error{usage|runtime} where it cannot be written.
+  /// Saves the model as .onnx, .safetensors or .npz, which appears once it is whole. Else throws Error{usage|runtime}.
   void save(const std::string& path) const;
 
  private:
@@ -80,5 +64,4 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace v1
-}  // namespace tandem::api
+}  // namespace tandem::api::inline v1

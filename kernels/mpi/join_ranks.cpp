@@ -30,7 +30,7 @@ MpiPlace start(const MpiLibrary& library, const RankOptions& launched) {
     throw Error(ErrorKind::usage, {.message = who + ": several processes need MPI",
                                    .expected = "its plug-in",
                                    .got = library.problem,
-                                   .fix = mpi_fix});
+                                   .fix = library.fix});
   MpiPlace place;
   char problem[512] = "";
   if (library.functions->start(&place.rank, &place.ranks, &place.local_rank, &place.local_ranks,
@@ -193,7 +193,7 @@ MpiReport mpi_report() {
   report.file = library.file;
   if (library.functions == nullptr) {
     report.problem = library.problem;
-    report.fix = mpi_fix;
+    report.fix = library.fix;
     return report;
   }
   report.usable = true;

@@ -11,6 +11,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* file_name = "libtandem_mpi.so";
+// Packages cannot be built again: theirs is in libtandem, and a wheel takes that of another build.
+constexpr const char* fix_without_file =
+    "the Debian package libtandem has it, and a build from source makes it if MPI is installed "
+    "(Debian: apt-get install libopenmpi-dev openmpi-bin); TANDEM_MPI names it if it is elsewhere, "
+    "also for a Python wheel, which has none";
+constexpr const char* fix_unopened =
+    "install the MPI that it was built with (Debian: apt-get install openmpi-bin)";
+constexpr const char* fix_other_version =
+    "take the plug-in that was built with this version of Tandem; TANDEM_MPI names it if it is "
+    "elsewhere";
 
 /// The folder of the program or library that has this function.
 fs::path own_folder() {
@@ -26,11 +36,6 @@ fs::path own_folder() {
 }
 
 }  // namespace
-
-const char* const mpi_fix =
-    "install MPI (Debian: apt-get install libopenmpi-dev openmpi-bin) and build again, which makes "
-    "libtandem_mpi.so in the folder of the program; TANDEM_MPI names it if it is elsewhere; "
-    "`tandem doctor` shows what is there";
 
 std::vector<std::string> mpi_plugin_files() {
   if (const char* const named = std::getenv("TANDEM_MPI"); named != nullptr && *named != 0)
@@ -52,16 +57,19 @@ MpiLibrary open_mpi_library(const std::vector<std::string>& files) {
     if (handle == nullptr) {
       const char* const why = dlerror();
       library.problem = file + " cannot be opened: " + (why != nullptr ? why : "unknown error");
+      library.fix = fix_unopened;
       return library;
     }
     const auto get = reinterpret_cast<decltype(&tandem_mpi)>(dlsym(handle, "tandem_mpi"));
     const TandemMpi* const functions = get != nullptr ? get() : nullptr;
     if (functions == nullptr || functions->table != tandem_mpi_table) {
       library.problem = file + " is of another version of this program";
+      library.fix = fix_other_version;
       return library;
     }
-    return {functions, file, ""};
+    return {functions, file, "", ""};
   }
+  library.fix = fix_without_file;
   return library;
 }
 

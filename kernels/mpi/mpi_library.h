@@ -13,6 +13,7 @@ struct MpiLibrary {
   const TandemMpi* functions = nullptr;
   std::string file;     // "" where none was opened
   std::string problem;  // why none was
+  std::string fix;      // how to get what is missing
 };
 
 /// Where the plug-in may be, in order: what TANDEM_MPI names, next to the program or library that
@@ -23,8 +24,5 @@ std::vector<std::string> mpi_plugin_files();
 MpiLibrary open_mpi_library(const std::vector<std::string>& files);
 /// The MPI library of this process, opened by the first call.
 const MpiLibrary& mpi_library();
-
-/// How to get what is missing.
-extern const char* const mpi_fix;
 
 }  // namespace tandem

@@ -121,6 +121,7 @@ std::string notes_block(const api::Plan& plan) {
   }
   for (const std::string& note : plan.notes) text += "note        " + note + "\n";
   for (const api::Plan::Hint& hint : plan.hints) {
+    if (hint.kind == api::Plan::Hint::Kind::memory) continue;  // the verdict says it
     const std::string rule =
         hint.at.empty() ? "" : short_text(Where{hint.file, hint.line, 0}) + ": ";
     text += "hint        " + rule + hint.message + "\n";

@@ -102,7 +102,8 @@ Diagnostic of_array(const std::string& name, const char* message, std::string go
 void check_device(const std::string& name, nb::handle object) {
   if (!nb::hasattr(object, "__dlpack_device__")) return;
   try {
-    const auto device = nb::cast<nb::tuple>(object.attr("__dlpack_device__")());
+    // Items of an nb::tuple are read without a look at its length.
+    const nb::object device = object.attr("__dlpack_device__")();
     const int type = nb::cast<int>(nb::object(device[0]));
     const int number = nb::cast<int>(nb::object(device[1]));
     if (is_host(type)) return;
@@ -131,6 +132,16 @@ std::string reason(nb::handle object) {
 std::optional<std::string> dtype_text(nb::handle object) {
   if (!nb::hasattr(object, "dtype")) return std::nullopt;
   return text_of(object.attr("dtype"));
+}
+
+/// Masked arrays of numpy give their elements as if there were no mask.
+void refuse_masked(const std::string& name, nb::handle object) {
+  if (!nb::hasattr(object, "mask") || !nb::hasattr(object, "filled")) return;
+  if (!nb::cast<bool>(nb::bool_(nb::object(object.attr("mask").attr("any")())))) return;
+  refuse({.message = "elements of this array are masked",
+          .path = name,
+          .expected = "an array without a mask",
+          .fix = "give what is behind the mask a value: array.filled(0)"});
 }
 
 /// Copies rows of any strides to `to`, which then points to the byte after them.
@@ -169,6 +180,7 @@ api::Tensor array_of(const std::string& name, nb::handle object) {
   if (!nb::hasattr(object, "__dlpack__"))
     refuse(of_array(name, "this is no array", name_of_type(object)));
   check_device(name, object);
+  refuse_masked(name, object);
   AnyArray array;
   if (!nb::try_cast(object, array, false)) {
     const std::optional<std::string> dtype = dtype_text(object);
@@ -185,6 +197,9 @@ api::Tensor array_of(const std::string& name, nb::handle object) {
     shape.push_back(static_cast<std::int64_t>(array.shape(axis)));
   const auto* const data = static_cast<const std::byte*>(array.data());
   const std::size_t bytes = array.size() * array.itemsize();
+  if (bytes > 0 && data == nullptr) {  // such as a FakeTensor of torch
+    refuse(of_array(name, "this array has no memory", name_of_type(object)));
+  }
   if (bytes == 0 || is_row_major(array))
     return api::Tensor::copy_of_bytes(*dtype, std::move(shape),
                                       {bytes == 0 ? nullptr : data, bytes});

@@ -5,8 +5,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/binding/binding.h"
-#include "tandem/export.h"
 #include "tandem/tandem.h"
+#include "tandem/trained.h"
 
 namespace tandem::python {
 namespace {

@@ -30,7 +30,19 @@ class PythonSession {
   Named predict(const Named& feeds) {
     const Turn turn(is_taken_, name);
     const auto arrays = arrays_of(feeds);
-    return numpy_of(compute([&] { return session_->predict(arrays); }));
+    const api::StopToken stop;
+    return numpy_of(compute_stoppable(stop, [&] { return session_->predict(arrays, stop); }));
+  }
+
+  Named evaluate(const Named& feeds) {
+    const Turn turn(is_taken_, name);
+    const auto arrays = arrays_of(feeds);
+    const api::StopToken stop;
+    nb::dict result;
+    for (const auto& [metric, value] :
+         compute_stoppable(stop, [&] { return session_->evaluate(arrays, stop); }))
+      result[text_object(metric)] = value;
+    return result;
   }
 
   std::vector<std::string> parameter_names() {
@@ -64,6 +76,14 @@ class PythonSession {
     const Turn turn(is_taken_, name);
     compute([&] { session_->set_learning_rate(lr); });
   }
+  double learning_rate() {
+    const Turn turn(is_taken_, name);
+    return session_->learning_rate();
+  }
+  std::uint64_t steps() {
+    const Turn turn(is_taken_, name);
+    return session_->steps();
+  }
   void save_state(const std::string& path) {
     const Turn turn(is_taken_, name);
     compute([&] { session_->save_state(path); });
@@ -96,17 +116,20 @@ AnyObject to_numpy(const std::string& name, nb::handle array) {
 }  // namespace
 
 void add_session(nb::module_& module) {
-  module.def("to_numpy", &to_numpy, nb::arg("name"), nb::arg("array"));
+  module.def("to_numpy", &to_numpy, nb::arg("name"), nb::arg("array").none());
   nb::class_<PythonSession>(module, "Session")
       .def(nb::init<const std::string&, std::int64_t, const std::vector<std::string>&>(),
            nb::arg("model"), nb::arg("batch_size"), nb::arg("settings"))
       .def("step", &PythonSession::step, nb::arg("feeds"))
       .def("predict", &PythonSession::predict, nb::arg("feeds"))
+      .def("evaluate", &PythonSession::evaluate, nb::arg("feeds"))
       .def("parameter_names", &PythonSession::parameter_names)
       .def("parameters", &PythonSession::parameters)
       .def("parameter", &PythonSession::parameter, nb::arg("name"))
-      .def("set_parameter", &PythonSession::set_parameter, nb::arg("name"), nb::arg("value"))
+      .def("set_parameter", &PythonSession::set_parameter, nb::arg("name"), nb::arg("value").none())
       .def("set_learning_rate", &PythonSession::set_learning_rate, nb::arg("lr"))
+      .def("learning_rate", &PythonSession::learning_rate)
+      .def("steps", &PythonSession::steps)
       .def("save_state", &PythonSession::save_state, nb::arg("path"))
       .def("restore_state", &PythonSession::restore_state, nb::arg("path"))
       .def("save", &PythonSession::save, nb::arg("path"));

@@ -6,8 +6,8 @@
 
 #include "python/binding/binding.h"
 #include "python/binding/computing.h"
-#include "tandem/export.h"
 #include "tandem/tandem.h"
+#include "tandem/trained.h"
 
 namespace tandem::python {
 namespace {

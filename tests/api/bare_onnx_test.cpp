@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tandem/init.h"
+#include "api/program/init.h"
 #include "tests/api/digits.h"
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"

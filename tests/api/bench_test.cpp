@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "api/program/machine.h"
 #include "engine/formats/arrays/npy.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "api/program/machine.h"
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
 #include "engine/formats/safetensors.h"

@@ -15,6 +15,7 @@ namespace {
 
 std::vector<std::int64_t> shape_of(const std::string& text) {
   std::vector<std::int64_t> shape;
+  if (text.empty()) return shape;
   for (const std::string& extent : parts_of(text, 'x')) shape.push_back(std::stoll(extent));
   return shape;
 }
@@ -97,7 +98,7 @@ void write_case_file(const std::string& path, const std::string& text) {
   } else if (path.ends_with(".npz")) {
     write_npz(path, arrays_of(text));
   } else {
-    write_file(path, repeated(text));
+    write_file(path, with_all(repeated(text), "SOURCE/", source_folder() + "/"));
   }
 }
 

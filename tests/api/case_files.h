@@ -12,7 +12,8 @@ namespace tandem::testing {
 ///               NAME 4x3 SCALE", "integer NAME VALUE", "node OP NAME IN,IN OUT [KEY=VALUE]",
 ///               "output NAME 8x3" and "free_output NAME batch,classes", as in SmallModel
 ///   NAME.npz    lines "NAME TYPE 50x4 LEAST..MOST [STEP]": the numbers between, again and again
-///   others      "copy PATH" is a file of the source tree; else the text, `repeated`
+///   others      "copy PATH" is a file of the source tree; else the text, `repeated`, in which
+///               "SOURCE/" is the source tree
 void write_files(const ExpectedCase& of, const std::string& folder);
 void write_case_file(const std::string& path, const std::string& text);
 

@@ -49,7 +49,7 @@ class CheckpointConsumers : public ::testing::Test {
     EXPECT_EQ(outcome_of([&] { predict_run(run_, options); }), evaluated);
     const std::string to = folder_ / "weights.safetensors";
     const std::string which = checkpoint.empty() ? "best" : checkpoint;
-    EXPECT_EQ(outcome_of([&] { export_run(run_, to, which); }), evaluated);
+    EXPECT_EQ(outcome_of([&] { export_run(run_, to, {.checkpoint = which}); }), evaluated);
     for (const char* words : {"json.exception", "filesystem error", "basic_string"})
       EXPECT_THAT(evaluated, Not(HasSubstr(words)));
     return evaluated;
@@ -119,7 +119,8 @@ TEST_F(CheckpointConsumers, PathsMayEndInASlashAndAreNotEmpty) {
   EXPECT_EQ(outcome_of([&] { evaluate_run(newest_ + "/", {}); }), "no error");
   EXPECT_EQ(outcome_of([&] { evaluate_run(run_ + "/", {}); }), "no error");
   for (const auto& action : std::vector<std::function<void()>>{
-           [] { evaluate_run("", {}); }, [&] { export_run("", folder_ / "m.onnx", "best"); },
+           [] { evaluate_run("", {}); },
+           [&] { export_run("", folder_ / "m.onnx", {.checkpoint = "best"}); },
            [] { Session("", 1, {}); }}) {
     EXPECT_THAT(outcome_of(action), AllOf(::testing::StartsWith("2 "), HasSubstr("empty")));
   }

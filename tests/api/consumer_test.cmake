@@ -26,7 +26,7 @@ run(${CMAKE_COMMAND} --build ${folder}/examples)
 set(examples ${folder}/examples)
 set(digits ${SOURCE}/models/digits)
 run(${examples}/plan_only ${digits}/model.onnx 32)
-run(${examples}/policy_in_code ${digits}/model.onnx 32 ${folder}/policy.toml)
+run(${examples}/policy_in_code ${digits}/train.toml ${folder}/policy.toml ${folder}/policy_run)
 run(${folder}/prefix/bin/tandem policy check ${folder}/policy.toml --model ${digits}/model.onnx
   --bind batch=32 --device gpu=emulated:0)
 run(${examples}/train_file ${digits}/train.toml ${folder}/file_run)

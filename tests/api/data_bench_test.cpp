@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "api/program/data.h"
 #include "engine/data/loader.h"
 #include "engine/formats/stage_clock.h"
 #include "tandem/tandem.h"

@@ -16,6 +16,20 @@ inline const std::string digits_model = digits + "model.onnx";
 inline const std::string cross_entropy =
     R"(loss.terms=[{ name = "loss", kind = "softmax_cross_entropy", logits = "logits", labels = "labels" }])";
 
+/// A train.toml that reads them in their order and logs each step; it has no optimizer and no loss.
+inline const std::string digits_in_order = "model = \"" + digits_model + R"toml("
+[data]
+kind = "npz"
+[data.train]
+shuffle = "none"
+files = [ ")toml" + digits + R"toml(digits_train.npz" ]
+[data.fields]
+image  = { from = "images", as = [ "scale(1/16)" ] }
+labels = "labels"
+[log]
+every = "1 steps"
+)toml";
+
 /// Images (scaled to 0..1) and labels of the committed digits.
 struct Digits {
   HostTensor images, labels;

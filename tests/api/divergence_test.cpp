@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "api/program/data.h"
 #include "engine/train/checkpoints/checkpoint.h"
 #include "tests/api/digits.h"
 #include "tests/api/error_of.h"

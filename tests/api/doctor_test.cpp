@@ -6,6 +6,7 @@
 
 #include "api/model/device_status.h"
 #include "api/model/mpi_status.h"
+#include "api/program/machine.h"
 #include "tandem/tandem.h"
 #include "tests/api/cuda_reports.h"
 

@@ -8,7 +8,7 @@
 
 #include "api/export/differences.h"
 #include "engine/formats/arrays/npy.h"
-#include "tandem/export.h"
+#include "tandem/trained.h"
 #include "tests/api/error_of.h"
 #include "tests/api/small_model.h"
 #include "tests/api/trained_runs.h"

@@ -75,8 +75,8 @@ class FineTuningTest : public ::testing::Test {
 TEST_F(FineTuningTest, ExportsOfAdaptersSayTheSame) {
   const std::string run = train("run", {adapters});
   const std::string merged = folder_ / "merged.onnx", separate = folder_ / "separate.onnx";
-  export_run(run, merged, "latest");
-  export_run(run, separate, "latest", false, "", {}, {.lora = "separate"});
+  export_run(run, merged, {.checkpoint = "latest"});
+  export_run(run, separate, {.checkpoint = "latest", .adapters = {.lora = "separate"}});
   const std::vector<float> now = logits_of(merged), before = logits_of(digits + "model.onnx");
   expect_close(logits_of(separate), now);
   EXPECT_NE(now, before);
@@ -91,11 +91,12 @@ TEST_F(FineTuningTest, CheckpointsHoldTheAdaptersAlone) {
   EXPECT_TRUE(saved.contains("conv2.weight/lora_b"));
   EXPECT_TRUE(saved.contains("fc2.bias"));
   const std::string whole = folder_ / "whole.safetensors";
-  export_run(run, whole, "latest");
+  export_run(run, whole, {.checkpoint = "latest"});
   const auto weights = tensors_of(whole);
   EXPECT_EQ(weights.size(), 8u);
   EXPECT_EQ(weights.at("conv2.weight").shape(), (Shape{32, 16, 3, 3}));
-  export_run(run, folder_ / "parts.npz", "latest", false, "", {}, {.lora = "separate"});
+  export_run(run, folder_ / "parts.npz",
+             {.checkpoint = "latest", .adapters = {.lora = "separate"}});
   EXPECT_EQ(read_npz(folder_ / "parts.npz").size(), 8u + 6u);
   const auto metrics = nlohmann::json::parse(evaluate_run(run, {}).json)["metrics"];
   EXPECT_TRUE(std::isfinite(metrics["loss"].get<double>()));
@@ -103,7 +104,7 @@ TEST_F(FineTuningTest, CheckpointsHoldTheAdaptersAlone) {
 
 TEST_F(FineTuningTest, ARunOfAdaptersIsAStart) {
   const std::string run = train("run", {adapters}), whole = folder_ / "whole.onnx";
-  export_run(run, whole, "best");
+  export_run(run, whole, {.checkpoint = "best"});
   const auto values = [](const std::string& setting) {
     return Session(digits + "model.onnx", 8, {cross_entropy, "optimizer.kind=sgd", setting})
         .parameters();
@@ -116,7 +117,7 @@ TEST_F(FineTuningTest, ARunOfAdaptersIsAStart) {
 
 TEST_F(FineTuningTest, AdaptersAsPeftReadsThem) {
   const std::string run = train("run", {adapters}), to = folder_ / "adapter";
-  export_run(run, to, "latest", false, "", {}, {.format = "peft"});
+  export_run(run, to, {.checkpoint = "latest", .adapters = {.format = "peft"}});
   const auto tensors = tensors_of(to + "/adapter_model.safetensors");
   EXPECT_EQ(tensors.size(), 6u);
   const auto shape = [&](const std::string& name) {
@@ -135,11 +136,13 @@ TEST_F(FineTuningTest, AdaptersAsPeftReadsThem) {
   EXPECT_EQ(config["alpha_pattern"], nlohmann::json::object({{"fc2", 6.0}}));
   EXPECT_EQ(config["target_modules"], nlohmann::json::array({"conv2", "fc1", "fc2"}));
   EXPECT_TRUE(config["modules_to_save"].is_null());
-  export_run(run, folder_ / "a.safetensors", "latest", false, "", {}, {.format = "peft"});
+  export_run(run, folder_ / "a.safetensors",
+             {.checkpoint = "latest", .adapters = {.format = "peft"}});
   EXPECT_TRUE(fs::exists(folder_ / "adapter_config.json"));
   const std::string both = train("both", {adapters, "parameters.train=['fc2:bias']"});
   EXPECT_THAT(error_of([&] {
-                export_run(both, folder_ / "both", "latest", false, "", {}, {.format = "peft"});
+                export_run(both, folder_ / "both",
+                           {.checkpoint = "latest", .adapters = {.format = "peft"}});
               }),
               AllOf(HasSubstr("fc2.bias"), HasSubstr("not both")));
 }
@@ -154,8 +157,10 @@ TEST_F(FineTuningTest, APrefixThatIsAPartOfTheModelIsTold) {
       AllOf(HasSubstr("--strip model."), HasSubstr("\"lm_head\""), HasSubstr("leave --strip out")));
   const std::string run = train("run", {adapters});
   const auto exported = [&](const std::string& strip) {
-    return export_run(run, folder_ / "to", "latest", false, "", {.strip = strip, .add = ""},
-                      {.format = "peft"});
+    return export_run(run, folder_ / "to",
+                      {.checkpoint = "latest",
+                       .names = {.strip = strip, .add = ""},
+                       .adapters = {.format = "peft"}});
   };
   EXPECT_THAT(exported("f"), HasSubstr("warning: --strip f"));
   EXPECT_THAT(exported(""), Not(HasSubstr("--strip")));
@@ -164,7 +169,7 @@ TEST_F(FineTuningTest, APrefixThatIsAPartOfTheModelIsTold) {
 TEST_F(FineTuningTest, WrongChoicesOfAnExportAreNamed) {
   const std::string run = train("run", {"parameters.freeze=[{at='conv*'}]"});
   const auto refusal = [&](const std::string& to, const ExportAdapters& how) {
-    return error_of([&] { export_run(run, to, "latest", false, "", {}, how); });
+    return error_of([&] { export_run(run, to, {.checkpoint = "latest", .adapters = how}); });
   };
   EXPECT_THAT(refusal(folder_ / "a.onnx", {.lora = "apart"}),
               AllOf(HasSubstr("--lora"), HasSubstr("merged or separate")));
@@ -179,7 +184,7 @@ TEST_F(FineTuningTest, ANewLastLayerIsInTheExportedModel) {
                                       "parameters.load=[{from='" + before + "'}]"};
   const std::string run = train("run", keys), model = folder_ / "model.onnx";
   EXPECT_THAT(messages_, Contains(HasSubstr("fc2.weight keeps its values")));
-  export_run(run, model, "latest");
+  export_run(run, model, {.checkpoint = "latest"});
   EXPECT_EQ(logits_of(model).size(), 8u * 12u);
   expect_close(predicted(model, digits + "train.toml"), predicted(run));
   const auto outputs = nlohmann::json::parse(inspect(model).json)["outputs"];
@@ -211,7 +216,7 @@ TEST_F(FineTuningTest, AdaptersAndANewLastLayerGoTogether) {
   const auto saved = tensors_of(run + "/checkpoints/step-00000006/model.safetensors");
   EXPECT_EQ(saved.size(), 4u);
   EXPECT_EQ(saved.at("fc2.weight").shape(), (Shape{11, 64}));
-  export_run(run, folder_ / "model.onnx", "latest");
+  export_run(run, folder_ / "model.onnx", {.checkpoint = "latest"});
   EXPECT_EQ(logits_of(folder_ / "model.onnx").size(), 8u * 11u);
 }
 
@@ -236,10 +241,10 @@ TEST_F(FineTuningTest, ATeacherIsPlacedByThePolicyAndStaysOutOfTheExport) {
       train("run", {"distillation={teacher='" + teacher + "', at={logits='logits'}}"});
   const auto saved = tensors_of(run + "/checkpoints/step-00000006/model.safetensors");
   EXPECT_EQ(saved.size(), 8u);
-  export_run(run, folder_ / "model.onnx", "latest");
+  export_run(run, folder_ / "model.onnx", {.checkpoint = "latest"});
   EXPECT_EQ(logits_of(folder_ / "model.onnx").size(), 8u * 10u);
   EXPECT_GT(fs::file_size(teacher) * 5 / 4, fs::file_size(folder_ / "model.onnx"));
-  EXPECT_THAT(error_of([&] { export_run(run, teacher, "latest"); }),
+  EXPECT_THAT(error_of([&] { export_run(run, teacher, {.checkpoint = "latest"}); }),
               HasSubstr("this file is read"));
   TrainOptions placed;
   placed.overrides = {"steps=2", "distillation={teacher='" + teacher + "', at={logits='logits'}}"};

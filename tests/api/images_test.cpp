@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
+#include "api/program/init.h"
 #include "engine/formats/files.h"
 #include "engine/formats/images/decoders.h"
-#include "tandem/init.h"
 #include "tandem/tandem.h"
 #include "tests/api/error_of.h"
 #include "tests/harness/folders.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "api/init/facts.h"
+#include "api/program/init.h"
 #include "engine/formats/files.h"
-#include "tandem/init.h"
 #include "tests/api/error_of.h"
 #include "tests/api/small_model.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "api/init/roles.h"
+#include "api/program/init.h"
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "tandem/init.h"
 #include "tandem/tandem.h"
 #include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -10,8 +10,8 @@
 
 #include "api/init/buckets.h"
 #include "api/init/data/token_lengths.h"
+#include "api/program/init.h"
 #include "engine/formats/files.h"
-#include "tandem/init.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -10,9 +10,9 @@
 #include "api/init/data/table_arrays.h"
 #include "api/init/facts.h"
 #include "api/init/fields.h"
+#include "api/program/init.h"
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "tandem/init.h"
 #include "tests/api/small_model.h"
 #include "tests/training/formats/temporary_folder.h"
 

@@ -8,9 +8,10 @@
 #include <fstream>
 #include <numeric>
 
+#include "api/program/init.h"
+#include "api/program/keys.h"
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "tandem/init.h"
 #include "tests/api/error_of.h"
 #include "tests/api/small_model.h"
 #include "tests/harness/folders.h"

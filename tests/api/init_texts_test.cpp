@@ -7,8 +7,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "api/program/data.h"
+#include "api/program/init.h"
 #include "engine/formats/files.h"
-#include "tandem/init.h"
 #include "tandem/tandem.h"
 #include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -229,7 +230,8 @@ TEST_F(InitTexts, TheTokenizerLiesWithTheAdapter) {
               AllOf(HasSubstr(", 64 of them train)"), HasSubstr("means 1 parameter by what")));
   trainer.run();
   EXPECT_THAT(said, Contains(HasSubstr("--format peft")));
-  export_run(folder_ / "run", folder_ / "adapter", "latest", false, "", {}, {.format = "peft"});
+  export_run(folder_ / "run", folder_ / "adapter",
+             {.checkpoint = "latest", .adapters = {.format = "peft"}});
   EXPECT_EQ(read_file(folder_ / "adapter/tokenizer.json"), word_tokenizer());
   EXPECT_FALSE(path_exists(folder_ / "adapter.tokenizer.json"));
 }

@@ -4,7 +4,9 @@
 
 #include "api/init/facts.h"
 #include "api/init/fields.h"
+#include "api/program/init.h"
 #include "engine/formats/files.h"
+#include "tests/harness/folders.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -12,6 +14,7 @@ namespace tandem::api {
 namespace {
 
 using tandem::testing::TemporaryFolder;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 template <class Element>
@@ -85,6 +88,19 @@ TEST(InitTokens, WideIdsAndHeadersAreSeen) {
             {"others", {DType::int64, {7}}, {"batch", "7"}, 0}},
            facts);
   EXPECT_EQ(key_of(facts, "length"), "256 # TODO");
+}
+
+TEST(InitTokens, FilesOfIdsAreInTheConfiguration) {
+  const TemporaryFolder folder;
+  for (const char* name : {"data/train.bin", "data/val.bin"}) {
+    make_directories(folder / "data");
+    put_ids<std::uint16_t>(folder / name, 1'000, 64);
+  }
+  init(source_folder() + "/tests/data/parity/gpt_torchscript.onnx",
+       {.data = folder / "data", .to = folder.path()});
+  EXPECT_THAT(read_file(folder / "train.toml"),
+              AllOf(HasSubstr("\"tokens\""), HasSubstr("\"uint16\""), HasSubstr("length"),
+                    HasSubstr("data/train.bin"), HasSubstr("data/val.bin")));
 }
 
 TEST(InitTokens, OtherBinaryFilesAreNoTokens) {

@@ -88,23 +88,21 @@ TEST_F(LoadedWeightsTest, OfAModelItsInitializers) {
 TEST_F(LoadedWeightsTest, ExportsLoseAndGetPrefixes) {
   const ExportNames names{.strip = "fc1.", .add = "m."};
   export_run(folder_ / "run", folder_ / "w.safetensors");
-  export_run(folder_ / "run", folder_ / "m.safetensors", "", false, "", {.add = "m."});
+  export_run(folder_ / "run", folder_ / "m.safetensors", {.names = {.add = "m."}});
   const auto plain = tensors_of(folder_ / "w.safetensors");
   for (const auto& [name, values] : tensors_of(folder_ / "m.safetensors"))
     EXPECT_EQ(values, plain.at(name.substr(2))) << name;
   expect_equal(started(loading(folder_ / "m.safetensors", ", strip='m.'")),
                folder_ / "w.safetensors");
-  export_run(folder_ / "run", folder_ / "s.safetensors", "", false, "", names);
+  export_run(folder_ / "run", folder_ / "s.safetensors", {.names = names});
   const auto stripped = tensors_of(folder_ / "s.safetensors");
   EXPECT_EQ(stripped.at("m.weight"), plain.at("fc1.weight"));
   EXPECT_EQ(stripped.at("m.fc2.weight"), plain.at("fc2.weight"));
+  EXPECT_THAT(error_of([&] { export_run(folder_ / "run", folder_ / "m.onnx", {.names = names}); }),
+              HasSubstr("the names in an .onnx file are the model's own"));
   EXPECT_THAT(
-      error_of([&] { export_run(folder_ / "run", folder_ / "m.onnx", "", false, "", names); }),
-      HasSubstr("the names in an .onnx file are the model's own"));
-  EXPECT_THAT(
-      error_of([&] {
-        export_run(folder_ / "run", folder_ / "n.npz", "", false, "", {.strip = "fc3."});
-      }),
+      error_of(
+          [&] { export_run(folder_ / "run", folder_ / "n.npz", {.names = {.strip = "fc3."}}); }),
       AllOf(HasSubstr("no tensor's name begins with"), HasSubstr("fc3."), HasSubstr("conv1.")));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "n.npz"));
 }

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "api/commands/tune/range_test.h"
-#include "tandem/tune.h"
+#include "api/program/tune.h"
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
 #include "tests/harness/folders.h"

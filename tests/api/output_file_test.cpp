@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -94,6 +95,17 @@ TEST_F(OutputFile, DevicesAreWrittenToNotReplaced) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   EXPECT_THAT(refusal("/dev/full", "traceEvents"), HasSubstr("cannot be written"));
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string named =
+      "/proc/self/fd/" + std::to_string(ends[1]);  // as /dev/stdout leads to it
+  check_output(named, "--to", "");
+  write_output(named, "piped", "--to", "");
+  std::string read_back(5, ' ');
+  EXPECT_EQ(read(ends[0], read_back.data(), read_back.size()), 5);
+  EXPECT_EQ(read_back, "piped");
+  close(ends[0]);
+  close(ends[1]);
 }
 
 }  // namespace

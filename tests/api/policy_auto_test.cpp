@@ -10,10 +10,12 @@
 #include <regex>
 
 #include "api/policy/policy_case.h"
+#include "api/program/policy_files.h"
 #include "engine/config/keys/config_value.h"
 #include "engine/runtime/program.h"
 #include "placement/auto/auto_case.h"
 #include "tandem/tandem.h"
+#include "tests/api/placed_networks.h"
 #include "tests/api/small_model.h"
 #include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -47,37 +49,8 @@ std::string placement_text(PolicyCase& of) {
   return text;
 }
 
-class PolicyAutoTest : public ::testing::Test {
+class PolicyAutoTest : public testing::PlacedNetworks {
  protected:
-  PolicyAutoTest() {
-    write("profile.json", R"({ "tandem_device_profile": 1, "devices": {
-  "cpu": { "flops_per_second": 2e9, "bytes_per_second": 4e9, "kernel_overhead_seconds": 1e-7 },
-  "gpu": { "flops_per_second": 4e10, "bytes_per_second": 4e10, "kernel_overhead_seconds": 4e-7,
-           "link_bytes_per_second": 5e9, "link_latency_seconds": 1e-6 } } })");
-  }
-  void write(const std::string& name, const std::string& content) const {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-  }
-  std::string read(const std::string& name) const {
-    std::ifstream file(folder_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  PolicyOptions options(const std::string& network, const std::string& policy) const {
-    const std::string data = source_folder() + "/tests/data/parity/";
-    std::ifstream file(data + network + ".json");
-    const Json fixture = Json::parse(file);
-    const Json& loss = fixture["loss"];
-    PolicyOptions options;
-    options.model = data + network + "_torchscript.onnx";
-    options.bind = {{"batch", fixture["batch"].get<std::int64_t>()}};
-    options.overrides = {"optimizer.kind=\"adam\"",
-                         "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=" +
-                             loss["logits"].dump() + ", labels=" + loss["labels"].dump() + "}]"};
-    options.policy = folder_ / policy;
-    options.devices = {"gpu=emulated:0,memory=256MiB"};
-    options.profile = folder_ / "profile.json";
-    return options;
-  }
   Json plan(PolicyOptions options, const std::string& policy) const {
     options.policy = folder_ / policy;
     return Json::parse(policy_plan(options).json);
@@ -110,8 +83,6 @@ class PolicyAutoTest : public ::testing::Test {
     for (std::size_t at = 0; (at = text.find("{ at = ", at)) != std::string::npos; ++at) ++count;
     return count;
   }
-
-  testing::TemporaryFolder folder_;
 };
 
 class PolicyAutoOf : public PolicyAutoTest, public ::testing::WithParamInterface<const char*> {};

@@ -8,8 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tandem/tandem.h"
-#include "tests/harness/folders.h"
-#include "tests/training/formats/temporary_folder.h"
+#include "tests/api/placed_networks.h"
 
 namespace tandem::api {
 namespace {
@@ -17,42 +16,15 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-class PolicyBesideTest : public ::testing::Test {
+class PolicyBesideTest : public testing::PlacedNetworks {
  protected:
-  PolicyBesideTest() {
-    write("profile.json", R"({ "tandem_device_profile": 1, "devices": {
-  "cpu": { "flops_per_second": 2e9, "bytes_per_second": 4e9, "kernel_overhead_seconds": 1e-7 },
-  "gpu": { "flops_per_second": 4e10, "bytes_per_second": 4e10, "kernel_overhead_seconds": 4e-7,
-           "link_bytes_per_second": 5e9, "link_latency_seconds": 1e-6 } } })");
-  }
-  void write(const std::string& name, const std::string& content) const {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-  }
   void write_policy(const std::string& name, const std::string& rule) const {
     write(name, "policy = 1\nrules = [ " + rule + " ]\n");
-  }
-  PolicyOptions options(const std::string& network, const std::string& policy) const {
-    const std::string data = source_folder() + "/tests/data/parity/";
-    std::ifstream file(data + network + ".json");
-    const Json fixture = Json::parse(file);
-    const Json& loss = fixture["loss"];
-    PolicyOptions options;
-    options.model = data + network + "_torchscript.onnx";
-    options.bind = {{"batch", fixture["batch"].get<std::int64_t>()}};
-    options.overrides = {"optimizer.kind=\"adam\"",
-                         "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=" +
-                             loss["logits"].dump() + ", labels=" + loss["labels"].dump() + "}]"};
-    options.policy = folder_ / policy;
-    options.devices = {"gpu=emulated:0,memory=256MiB"};
-    options.profile = folder_ / "profile.json";
-    return options;
   }
   Json step_ms(PolicyOptions options, const std::string& policy) const {
     options.policy = folder_ / policy;
     return Json::parse(policy_plan(options).json)["time"]["step_ms"];
   }
-
-  testing::TemporaryFolder folder_;
 };
 
 class PolicyBesideOf : public PolicyBesideTest,

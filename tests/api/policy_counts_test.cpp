@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "api/program/policy_files.h"
 #include "tandem/tandem.h"
 #include "tests/harness/folders.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/policy/policy_case.h"
+#include "api/program/policy_files.h"
 #include "engine/formats/files.h"
 #include "tests/api/small_model.h"
 #include "tests/harness/program.h"

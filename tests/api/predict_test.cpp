@@ -248,7 +248,7 @@ TEST_F(PredictClicksTest, AnotherVocabularyIsRefused) {
 
 TEST_F(PredictClicksTest, AnExportedModelPredictsTheSame) {
   const std::string expected = predict(eval_), model = folder_ / "out.onnx";
-  export_run(run_, model, "best");
+  export_run(run_, model, {.checkpoint = "best"});
   PredictOptions options;
   options.data = {eval_};
   options.config = folder_ / "train.toml";

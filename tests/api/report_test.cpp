@@ -10,7 +10,7 @@
 #include "api/commands/report/axis.h"
 #include "api/commands/report/chart.h"
 #include "api/commands/report/html.h"
-#include "tandem/runs.h"
+#include "api/program/runs.h"
 #include "tests/api/error_of.h"
 #include "tests/api/html_check.h"
 #include "tests/api/made_up_runs.h"

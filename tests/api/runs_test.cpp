@@ -1,6 +1,6 @@
 // tandem runs and tandem diff: lists and comparisons of run directories, complete ones and those
 // that were cut short.
-#include "tandem/runs.h"
+#include "api/program/runs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -188,18 +188,7 @@ class HonouredKeys : public ::testing::TestWithParam<HonouredCase> {
     write_file(folder_ / "policy.toml",
                "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\n"
                "rules = [ { at = \"fc*.**\", on = \"gpu\" } ]\n");
-    write_file(folder_ / "train.toml", "model = \"" + digits_model + R"toml("
-[data]
-kind = "npz"
-[data.train]
-shuffle = "none"
-files = [ ")toml" + digits + R"toml(digits_train.npz" ]
-[data.fields]
-image  = { from = "images", as = [ "scale(1/16)" ] }
-labels = "labels"
-[log]
-every = "1 steps"
-)toml");
+    write_file(folder_ / "train.toml", testing::digits_in_order);
     Session other(digits_model, batch, {cross_entropy, "optimizer.kind=sgd", "optimizer.lr=0.5"});
     other.step(training_digits().batch(0, batch));
     other.save(folder_ / "other.npz");

@@ -38,18 +38,7 @@ Session session_of(Settings settings, std::int64_t batch = 8) {
 TEST(SessionBatches, TheLastOneOfAnEpochMayBeSmallerAsInATrainer) {
   const TemporaryFolder folder;
   constexpr int samples = 1437, batch = 96;  // 14 whole batches and 93 samples
-  write_file(folder / "train.toml", "model = \"" + digits_model + R"toml("
-[data]
-kind = "npz"
-[data.train]
-shuffle = "none"
-files = [ ")toml" + digits + R"toml(digits_train.npz" ]
-[data.fields]
-image  = { from = "images", as = [ "scale(1/16)" ] }
-labels = "labels"
-[log]
-every = "1 steps"
-)toml");
+  write_file(folder / "train.toml", tandem::testing::digits_in_order);
   const Settings settings{"optimizer.kind=adam", "optimizer.lr=0.01", "optimizer.clip_norm=1.0"};
   TrainOptions options;
   options.run_dir = folder / "run";

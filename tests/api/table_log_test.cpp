@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 
+#include "api/program/machine.h"
 #include "engine/formats/arrays/npy.h"
 #include "engine/train/tables/id_source.h"
 #include "kernels/cpu/rows/rows.h"

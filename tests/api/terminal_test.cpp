@@ -1,5 +1,5 @@
 // How the program shows names and cells on a terminal that they could control.
-#include "tandem/terminal.h"
+#include "api/program/terminal.h"
 
 #include <gtest/gtest.h>
 

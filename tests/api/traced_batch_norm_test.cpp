@@ -1,14 +1,14 @@
-// A file of torch.onnx.export(dynamo=True) with a backbone in inference and a neck in training:
-// losses compared with PyTorch's, and what `init` writes (tests/scripts/traced_batch_norm.py).
+// Files with a backbone in inference and a neck in training: losses compared with PyTorch's, and
+// what `init` writes (tests/scripts/traced_batch_norm.py, model_notices.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "api/program/init.h"
 #include "engine/formats/arrays/npy.h"
 #include "engine/formats/files.h"
-#include "tandem/init.h"
 #include "tandem/tandem.h"
 #include "tests/api/error_of.h"
 #include "tests/harness/folders.h"
@@ -23,22 +23,22 @@ using ::testing::Not;
 using Json = nlohmann::json;
 using tandem::testing::TemporaryFolder;
 
-const std::string traced = source_folder() + "/tests/data/notices/traced/";
+const std::string notices = source_folder() + "/tests/data/notices/";
+const std::string traced = notices + "traced/";
 
-Json expected_json() {
-  std::ifstream stream(traced + "expected.json");
+Json expected_json(const std::string& folder = traced) {
+  std::ifstream stream(folder + "expected.json");
   return Json::parse(stream);
 }
 
-/// Writes a run with 16 samples in two steps; parameters that `frozen` covers do not train.
-void write_traced_run(const TemporaryFolder& folder, const std::string& model,
-                      const std::string& frozen, const std::string& rate = "0.1") {
-  const Json of = expected_json();
+/// Writes a run with 16 samples of `of` in two steps; parameters that `frozen` covers do not train.
+void write_run(const TemporaryFolder& folder, const Json& of, const std::string& model,
+               const std::string& frozen, const std::string& rate = "0.1") {
   write_npz(folder / "train.npz",
             {{"x", HostTensor::from<float>({16, 2, 3, 3}, of["x"].get<std::vector<float>>())},
              {"labels", HostTensor::from<std::int64_t>(
                             {16}, of["labels"].get<std::vector<std::int64_t>>())}});
-  std::ofstream(folder / "train.toml") << "model = \"" << traced << model << R"("
+  std::ofstream(folder / "train.toml") << "model = \"" << model << R"("
 batch_size = 8
 epochs = 1
 [parameters]
@@ -58,10 +58,16 @@ every = "1 steps"
 )";
 }
 
+void write_traced_run(const TemporaryFolder& folder, const std::string& model,
+                      const std::string& frozen, const std::string& rate = "0.1") {
+  write_run(folder, expected_json(), traced + model, frozen, rate);
+}
+
+/// The losses of a run with the key model.batch_norm; with "", without it.
 std::vector<double> traced_losses(const TemporaryFolder& folder, const std::string& mode) {
   TrainOptions options;
-  options.run_dir = folder / ("run_" + mode);
-  options.overrides = {"model.batch_norm=" + mode};
+  options.run_dir = folder / ("run_" + std::to_string(mode.size()));
+  if (!mode.empty()) options.overrides = {"model.batch_norm=" + mode};
   Trainer(folder / "train.toml", options).run();
   std::vector<double> losses;
   std::ifstream stream(options.run_dir + "/metrics.jsonl");
@@ -70,6 +76,22 @@ std::vector<double> traced_losses(const TemporaryFolder& folder, const std::stri
     if (json.contains("loss") && !json.contains("phase")) losses.push_back(json["loss"]);
   }
   return losses;
+}
+
+TEST(ModelRules, BatchNormalizationAsTheFileSays) {
+  const TemporaryFolder folder;
+  const Json of = expected_json(notices)["batch_norm.onnx"], expected = of["losses"];
+  write_run(folder, of, notices + "batch_norm.onnx", "backbone.**");
+  const auto expect = [&](const std::string& key, const char* mode) {
+    SCOPED_TRACE(key);
+    const std::vector<double> losses = traced_losses(folder, key);
+    ASSERT_EQ(losses.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(losses[i], expected[mode][i], 2e-5);
+  };
+  expect("", "train");
+  expect("file", "file");
+  expect("inference", "inference");
+  expect("[{at=\"backbone.**\", mode=\"inference\"}]", "file");
 }
 
 TEST(TracedBatchNorm, TrainsAsPyTorchDoes) {

@@ -70,7 +70,7 @@ TEST_F(TrainedChecksTest, BinaryLabelsAreFromZeroToOne) {
 }
 
 TEST_F(TrainedChecksTest, AnExportKnowsItsVocabularies) {
-  export_run(run_, model_, "best");
+  export_run(run_, model_, {.checkpoint = "best"});
   const std::string vocabulary = folder_ / "out.vocabulary.ids.tsv", text = read_file(vocabulary);
   std::vector<std::string> words = lines_of(text);
   std::swap(words[3], words[4]);
@@ -146,7 +146,7 @@ TEST_F(TrainedChecksTest, AnotherNumberOfHashedIdsIsRefused) {
   training.overrides.push_back("epochs=2");
   train();
 
-  export_run(folder_ / "hashed", model_, "latest");
+  export_run(folder_ / "hashed", model_, {.checkpoint = "latest"});
   PredictOptions options;
   options.data = {folder_ / "eval.tsv"};
   options.to = folder_ / "predicted.tsv";
@@ -182,7 +182,8 @@ TEST_F(TrainedChecksTest, BrokenCheckpointsAreNamed) {
   const std::string broken = "checkpoint step-00000010 is broken and is not used: " + checkpoints +
                              "step-00000010/state.json: the checkpoint lacks this file";
   std::filesystem::remove(checkpoints + "step-00000010" + state);
-  EXPECT_THAT(export_run(run_, folder_ / "weights.npz", "latest"), HasSubstr("warning: " + broken));
+  EXPECT_THAT(export_run(run_, folder_ / "weights.npz", {.checkpoint = "latest"}),
+              HasSubstr("warning: " + broken));
   TrainedOptions options;
   options.checkpoint = "latest";
   EXPECT_THAT(evaluate_run(run_, options).warnings, Contains(broken));
@@ -193,8 +194,9 @@ TEST_F(TrainedChecksTest, BrokenCheckpointsAreNamed) {
   EXPECT_THAT(predict_run(run_, predict).warnings, Contains(broken));
 
   std::filesystem::remove(checkpoints + "step-00000005" + state);
-  EXPECT_THAT(refusal_of([&] { export_run(run_, folder_ / "weights.npz", "latest"); }),
-              AllOf(HasSubstr(broken), HasSubstr("checkpoint step-00000005 is broken")));
+  EXPECT_THAT(
+      refusal_of([&] { export_run(run_, folder_ / "weights.npz", {.checkpoint = "latest"}); }),
+      AllOf(HasSubstr(broken), HasSubstr("checkpoint step-00000005 is broken")));
 }
 
 TEST_F(TrainedChecksTest, AnotherVocabularyIsNotExported) {

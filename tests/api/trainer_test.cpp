@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "api/program/keys.h"
 #include "tandem/tandem.h"
 #include "tests/api/digits.h"
 #include "tests/api/error_of.h"
@@ -81,12 +82,13 @@ TEST_F(ApiTrainerTest, TrainsResumesAndExports) {
     EXPECT_THAT(export_run(folder_ / "run", folder_ / file), HasSubstr(file));
     EXPECT_TRUE(fs::exists(folder_ / file));
   }
-  export_run(folder_ / "run", folder_ / "best.onnx", "best");
-  export_run(folder_ / "run", folder_ / "step.onnx", "45");
+  export_run(folder_ / "run", folder_ / "best.onnx", {.checkpoint = "best"});
+  export_run(folder_ / "run", folder_ / "step.onnx", {.checkpoint = "45"});
   export_run(folder_ / "run/checkpoints/step-00000045", folder_ / "path.onnx");
   EXPECT_FALSE(inspect(folder_ / "trained.onnx").blocks_training);
-  EXPECT_THAT(error_of([&] { export_run(folder_ / "run", folder_ / "x.onnx", "46"); }),
-              HasSubstr("no such checkpoint"));
+  EXPECT_THAT(
+      error_of([&] { export_run(folder_ / "run", folder_ / "x.onnx", {.checkpoint = "46"}); }),
+      HasSubstr("no such checkpoint"));
 }
 
 /// Limits files of this process to `bytes`, as on a full disk.

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "api/commands/tune/search_space.h"
-#include "tandem/tune.h"
+#include "api/program/tune.h"
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
 #include "tests/harness/program.h"

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <random>
 
+#include "api/program/policy_files.h"
 #include "include/tandem/error.h"
 #include "tests/api/small_model.h"
 #include "tests/end_to_end/parity_support.h"

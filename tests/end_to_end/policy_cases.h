@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "api/program/policy_files.h"
 #include "tests/end_to_end/parity_support.h"
 #include "tests/end_to_end/placed_training.h"
 

@@ -171,7 +171,7 @@ keep  = 0
     return predict_run(run_, options);
   }
   std::string export_to(const std::string& name, bool accepts = false) {
-    return export_run(run_, *folder_ / name, "latest", accepts);
+    return export_run(run_, *folder_ / name, {.checkpoint = "latest", .accept_changes = accepts});
   }
   void resume(bool accepts = false, std::vector<std::string> keys = {"steps=8"}) {
     messages_.clear();

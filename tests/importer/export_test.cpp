@@ -380,8 +380,13 @@ TEST(Export, ExternalDataAndOtherTypes) {
   const ImportResult result =
       import_graph(OnnxFile::open(to), engine_operators(), with_evaluator());
   const HostTensor& start = result.graph.find_state("big")->start;
-  ASSERT_EQ(start.dtype(), DType::float16);
+  ASSERT_EQ(load_model(to).graph().initializer(0).data_type(), onnx::TensorProto::FLOAT16);
   for (std::int64_t i = 0; i < 1200; ++i) ASSERT_EQ(start.number(i), static_cast<double>(i % 7));
+  value.as<float>()[5] = 70000;  // the largest float16 is 65504
+  EXPECT_THAT(error_of([&] {
+                export_graph(m.file(), engine_operators(), {{"big", value}}, to, options);
+              }),
+              ::testing::AllOf(HasSubstr("big"), HasSubstr("float16"), HasSubstr("70000")));
   int files = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path()))
     ++files;

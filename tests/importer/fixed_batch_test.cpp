@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <string>
 
 #include "engine/graph/error.h"
 #include "importer/export_graph.h"
@@ -251,6 +253,46 @@ TEST(FixedBatch, PartsOfTheBatchAreRefused) {
   rolled.node("Slice", {"x", "zero", "one", "zero"}, {"first"});
   set(rolled.node("Concat", {"last", "first"}, {"y"}), "axis", std::int64_t{0});
   expect_refused(rolled, "a range counts samples of the batch of 2");
+}
+
+// x of 4 samples, joined by `join`, and scaled by a number.
+std::string error_of_scaled(const std::function<void(ModelMaker&)>& join, const std::string& op,
+                            float number) {
+  ModelMaker m;
+  m.input("x", {4, 3}).output("y").integers("zero", {0}).integers("four", {4});
+  join(m);
+  set(m.node("Constant", {}, {"number"}), "value_float", double{number});
+  m.node(op, {"joined", "number"}, {"y"});
+  ImportOptions options = with_evaluator();
+  options.batch = 8;
+  try {
+    import_graph(m.file(), engine_operators(), options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(FixedBatch, NumbersThatCountSamplesAreRefused) {
+  const auto product = [](ModelMaker& m) {  // X^T X
+    m.node("Transpose", {"x"}, {"t"});
+    m.node("MatMul", {"t", "x"}, {"joined"});
+  };
+  const auto mean = [](ModelMaker& m) { m.node("ReduceMean", {"x", "zero"}, {"joined"}); };
+  EXPECT_THAT(error_of_scaled(product, "Div", 4),
+              HasSubstr("a sum over the samples is divided by 4"));
+  EXPECT_THAT(error_of_scaled(product, "Div", 3),
+              HasSubstr("a sum over the samples is divided by 3"));
+  EXPECT_EQ(error_of_scaled(product, "Mul", 0.5f), "");
+  EXPECT_THAT(error_of_scaled(mean, "Mul", 4),
+              HasSubstr("a mean over the samples is multiplied by 4"));
+  EXPECT_EQ(error_of_scaled(mean, "Mul", 1), "");
+  EXPECT_EQ(error_of_scaled(mean, "Mul", 0.5f), "");
+  const auto sorted = [](ModelMaker& m) {
+    set(m.node("TopK", {"x", "four"}, {"joined", "order"}), "axis", std::int64_t{0});
+  };
+  EXPECT_THAT(error_of_scaled(sorted, "Mul", 2),
+              HasSubstr("it takes the largest 4 along the samples"));
 }
 
 // An index that names no place: the step reports it, instead of a constant that was clamped.

@@ -138,6 +138,19 @@ TEST(RandomNumbers, FollowRules) {
   EXPECT_EQ(find_notice(model_notices(always), "random_on"), nullptr);  // it is meant
 }
 
+// The mean of DropBlock's numbers leaves out no block.
+TEST(RandomNumbers, OfDropBlockAreOffByARule) {
+  const Json expected = expected_of("random/drop_block");
+  ASSERT_EQ(expected.size(), 4u);
+  for (const auto& [name, of] : expected.items()) {
+    SCOPED_TRACE(name);
+    ImportOptions options = for_batch(3, false);
+    EXPECT_EQ(draws_in(import_file(notices_folder + name, options).graph), 1);
+    options.random_rules = {{"middle.**", "train"}};
+    expect_output(import_file(notices_folder + name, options).graph, of, 1e-5);
+  }
+}
+
 TEST(RandomNumbers, AreNamed) {
   const ImportResult gumbel =
       import_file(notices_folder + "random/gumbel.dynamo.onnx", for_batch(3, true));

@@ -211,28 +211,39 @@ TEST(ValidFile, OddDeclarations) {
   EXPECT_EQ(run_graph(result.graph, {{"x", zeros_2_3()}}).at(0).second.shape(), (Shape{2, 3}));
 }
 
-// Weights in 16 bits that every reader casts train in float32, also through a Transpose; others
-// stay as they are.
-TEST(ValidFile, WeightsInHalfPrecisionBehindCasts) {
-  for (const bool is_cast : {true, false}) {
-    ModelMaker m;
-    m.input("x", {2, 3}).output("y");
+// y = 2 w (x + w) and what casts make of it: the file has 16 bits throughout, the graph float32.
+// Numbers that float16 cannot hold pass: 2048 + 1 is 2048 there.
+TEST(ValidFile, WeightsOf16BitsAreFloat32InTheGraph) {
+  constexpr auto half = onnx::TensorProto::FLOAT16;
+  ModelMaker m;
+  m.input("x", {2, 3}, half).output("y").output("t");
+  const auto add = [&](const char* name, const Shape& shape, const std::vector<int>& bits) {
     onnx::TensorProto& tensor = *m.graph().add_initializer();
-    tensor.set_name("w");
-    tensor.set_data_type(onnx::TensorProto::FLOAT16);
-    tensor.add_dims(3);
-    tensor.add_dims(2);
-    for (const int bits : {0x3c00, 0x4400, 0x4000, 0x4500, 0x4200, 0x4600})
-      tensor.add_int32_data(bits);  // 1 4, 2 5, 3 6
-    set(m.node("Transpose", {"w"}, {"t"}), "perm", std::vector<std::int64_t>{1, 0});
-    set(m.node("Cast", {"t"}, {"f"}), "to", std::int64_t{onnx::TensorProto::FLOAT});
-    m.node("Add", {"x", "f"}, {"y"});
-    if (!is_cast) m.output("t");
-    const ImportResult result = import_graph(m.file(), engine_operators(), with_evaluator());
-    ASSERT_EQ(result.graph.states.size(), 1u);
-    EXPECT_EQ(result.graph.states[0].start.dtype(), is_cast ? DType::float32 : DType::float16);
-    expect_weights(m.file());
-  }
+    tensor.set_name(name);
+    tensor.set_data_type(half);
+    for (const std::int64_t extent : shape) tensor.add_dims(extent);
+    for (const int each : bits) tensor.add_int32_data(each);
+  };
+  add("w", {3, 2}, {0x3c00, 0x4400, 0x4000, 0x4500, 0x4200, 0x4600});  // 1 4, 2 5, 3 6
+  onnx::AttributeProto& value = *m.node("Constant", {}, {"two"}).add_attribute();
+  value.set_name("value");
+  value.set_type(onnx::AttributeProto::TENSOR);
+  value.mutable_t()->set_data_type(half);
+  value.mutable_t()->add_int32_data(0x4000);
+  set(m.node("Transpose", {"w"}, {"t"}), "perm", std::vector<std::int64_t>{1, 0});
+  set(m.node("Cast", {"t"}, {"f"}), "to", std::int64_t{onnx::TensorProto::FLOAT});
+  set(m.node("Cast", {"f"}, {"h"}), "to", std::int64_t{half});
+  m.node("Add", {"x", "h"}, {"sum"});
+  m.node("Mul", {"sum", "two"}, {"twice"});
+  m.node("Mul", {"twice", "h"}, {"y"});
+  const ImportResult result = import_graph(m.file(), engine_operators(), with_evaluator());
+  for (const Value& each : result.graph.values) EXPECT_EQ(each.type.dtype, DType::float32);
+  const HostTensor x = HostTensor::from<float>({2, 3}, {2048, 0, 0, 0, 0, 0});
+  const HostTensor y = run_graph(result.graph, {{"x", x}}).at(0).second;
+  const float expected[] = {4098, 8, 18, 32, 50, 72};
+  for (std::int64_t i = 0; i < 6; ++i) EXPECT_EQ(y.number(i), expected[i]) << i;
+  ASSERT_EQ(result.summary.notes.size(), 1u);
+  EXPECT_THAT(result.summary.notes[0], HasSubstr("16 bits"));
 }
 
 // Weights of 4 and 2 bits are read as such numbers if only DequantizeLinear reads them: y = x + 0.5

@@ -24,6 +24,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 struct Ran {
@@ -181,9 +182,13 @@ TEST(MpiLibrary, FilesThatCannotBeUsed) {
   const MpiLibrary absent = open_mpi_library({"/nowhere/a.so", "/nowhere/b.so"});
   EXPECT_EQ(absent.functions, nullptr);
   EXPECT_EQ(absent.problem, "there is no /nowhere/a.so, no /nowhere/b.so");
+  EXPECT_THAT(absent.fix, AllOf(HasSubstr("the Debian package libtandem has it"),
+                                HasSubstr("a Python wheel, which has none")));
   const MpiLibrary foreign = open_mpi_library({TANDEM_RANK_CHECK});
   EXPECT_EQ(foreign.functions, nullptr);
   EXPECT_THAT(foreign.problem, HasSubstr("rank_check cannot be opened: "));
+  EXPECT_THAT(foreign.fix,
+              AllOf(HasSubstr("apt-get install openmpi-bin"), Not(HasSubstr("build"))));
 }
 
 TEST(MpiLibrary, SaysWhichMpiItIs) {

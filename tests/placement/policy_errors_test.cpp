@@ -1,4 +1,4 @@
-// Errors of a policy about the machine, several readers and files. Those of its text:
+// Errors of a policy about the machine and files. Those of its text:
 // tests/expected/policy_file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,31 +35,6 @@ TEST(PolicyErrors, WhatAMissingDeviceLacksIsAskedOnceAName) {
             "2:29 there is no driver for cuda:1 (install one; or try it with --device "
             "gpu=emulated:0)");
   EXPECT_EQ(asked, std::vector<std::string>{"cuda:1"}) << "once a name";
-}
-
-TEST(PolicyErrors, ReadersOnTwoDevices) {
-  const OperatorSet operators = all_operators();
-  Graph tied = forward_graph(operators);
-  // head's weight is read by a second operator on another device
-  const State& weight = *tied.find_state("layers.0.weight");
-  for (Node& node : tied.nodes) {
-    if (node.path == "layers.1.MatMul") node.inputs[1] = weight.initial;
-  }
-  const Policy policy = parse_policy(
-      "policy = 1\nrules = [\n  { at = \"layers.1.MatMul\", run = \"emulated:0\" },\n]\n",
-      "p.toml");
-  try {
-    resolve(policy, tied);
-    FAIL();
-  } catch (const Error& error) {
-    ASSERT_EQ(error.diagnostics().size(), 1u);
-    const Diagnostic& d = error.diagnostics()[0];
-    EXPECT_EQ(d.line, 3);
-    EXPECT_EQ(d.column, 35);
-    EXPECT_EQ(d.path, "layers.0:weight");
-    EXPECT_EQ(d.got, "layers.0.MatMul on cpu (default), layers.1.MatMul on emulated:0 (p.toml:3)");
-    EXPECT_EQ(d.fix, "add { at = \"layers.0:weight\", param = \"cpu\" }");
-  }
 }
 
 TEST(PolicyErrors, Files) {

@@ -5,72 +5,15 @@
 #include <sstream>
 
 #include "placement/counts.h"
+#include "placement/derive.h"
 #include "placement/edit.h"
+#include "placement/edit_check.h"
+#include "placement/report/explain.h"
 #include "tests/harness/expected_output.h"
-#include "tests/placement/support.h"
+#include "tests/placement/policy_input.h"
 
 namespace tandem::testing {
 namespace {
-
-/// What an input says:
-///   { at = ... }       a rule; "--text LINE" is another line of the file
-///   --whole LINE       a line of the file, which is only parsed
-///   --place RULE, --device ARGUMENT, --machine USE, --default DEVICE, --added PATH
-///   --without PATH BECAUSE   the second device has no kernel for it
-///   --raw PATH NAME          the name of an operator in the file
-///   --show PATH              where an operator or a parameter is
-///   --uses                   what each rule matches and decides
-///   --edit AT KEY=VALUE ...  edits the text "policy": "-KEY" clears, "?KEY=VALUE" is a filter,
-///                            "remove" removes; the lines that differ are shown
-struct PolicyInput {
-  std::string rules, text, edit;
-  std::vector<std::string> place, devices, shown;
-  ResolveOptions options;
-  PlacementFacts facts;
-  bool is_whole = false, edits = false, shows_uses = false;
-
-  explicit PolicyInput(const std::string& input) {
-    std::istringstream lines(input);
-    for (std::string line; std::getline(lines, line);) take(line);
-  }
-
- private:
-  void take(const std::string& line) {
-    const std::size_t space = line.find(' ');
-    const std::string option = line.substr(0, space), value = line.substr(space + 1);
-    const std::size_t second = value.find(' ');
-    const std::string name = value.substr(0, second), rest = value.substr(second + 1);
-    if (option == "--text") {
-      text += value + "\n";
-    } else if (option == "--whole") {
-      text += value + "\n";
-      is_whole = true;
-    } else if (option == "--place") {
-      place.push_back(value);
-    } else if (option == "--device") {
-      devices.push_back(value);
-    } else if (option == "--machine") {
-      options.machine.push_back(value);
-    } else if (option == "--default") {
-      options.default_device = value;
-    } else if (option == "--added") {
-      options.added.push_back({value, "Mul"});
-    } else if (option == "--without") {
-      facts.refusals[{1, name}] = rest;
-    } else if (option == "--raw") {
-      facts.raw_names[name] = rest;
-    } else if (option == "--show") {
-      shown.push_back(value);
-    } else if (option == "--uses") {
-      shows_uses = true;
-    } else if (option == "--edit") {
-      edit = value;
-      edits = true;
-    } else {
-      rules += line + ",\n";
-    }
-  }
-};
 
 std::string reason_text(const ResolvedPolicy& resolved, const Reason& reason) {
   std::string text = reason.layer == Layer::automatic ? " (auto " : " (";
@@ -105,6 +48,86 @@ std::string place_of(const ResolvedPolicy& resolved, const std::string& path) {
   return text + "\n";
 }
 
+std::string attribute_of(const ResolvedPolicy& resolved, const std::string& words) {
+  const std::size_t space = words.find(' ');
+  const std::string path = words.substr(0, space), name = words.substr(space + 1);
+  for (const ExplainedAttribute& attribute : explain(resolved, path).attributes) {
+    if (attribute.name == name)
+      return path + ": " + name + " " + attribute.value + reason_text(resolved, *attribute.reason) +
+             "\n";
+  }
+  return path + ": no " + name + "\n";
+}
+
+std::string table_text(const ResolvedPolicy& resolved, const std::string& path) {
+  const ParameterAttributes& table = *resolved.find_parameter(path);
+  const TableTraffic& traffic = table.traffic;
+  if (!traffic.crosses) return path + ": nothing crosses\n";
+  std::string text =
+      path + ": " + std::to_string(traffic.rows) + " rows" + (traffic.counted ? ", counted," : "") +
+      " of at most " + std::to_string(traffic.most_rows) + " for " + std::to_string(traffic.ids) +
+      " ids; " + std::to_string(traffic.bytes_rows) + " bytes as rows, " +
+      std::to_string(traffic.bytes_results) + " as results, " +
+      std::to_string(traffic.bytes_uncached) + " without a cache; ship " +
+      std::string(name_of(table.ship.value)) + reason_text(resolved, table.ship.reason);
+  if (table.cached.rows != nullptr) {
+    text += "; cache";
+    for (const std::int64_t row : *table.cached.rows) text += " " + std::to_string(row);
+    text += " on " + resolved.device_name(table.cached.device) +
+            reason_text(resolved, table.cache.reason);
+  }
+  return text + "\n";
+}
+
+std::string placed_text(const ResolvedPolicy& resolved, const std::string& name) {
+  const ForwardPlacement placement = forward_placement(resolved);
+  std::string text;
+  if (const auto node = placement.nodes.find(name); node != placement.nodes.end())
+    text = "runs on " + resolved.device_name(node->second.device);
+  if (const auto state = placement.parameters.find(name); state != placement.parameters.end())
+    text = "is on " + resolved.device_name(state->second.param) + ", its state on " +
+           resolved.device_name(state->second.state) + " (" + state->second.reason + ")";
+  return name + " " + (text.empty() ? "follows" : text) + "\n";
+}
+
+/// Resolves the policy until its questions are answered, or there is no answer; `said` has them.
+ResolvedPolicy answered(const PolicyInput& input, std::string& said) {
+  PlacementFacts facts = input.facts;
+  while (true) {
+    ResolvedPolicy resolved =
+        resolve_text(input.text, input.place, input.options, facts, *input.graph);
+    if (resolved.questions.unique_rows && input.rows) {
+      said += "asks how many rows are read\n";
+      facts.unique_rows.emplace();
+      if (*input.rows != "unknown") facts.unique_rows->emplace("embed.weight", stoll(*input.rows));
+    } else if (!resolved.questions.constraints.empty() && input.cached) {
+      facts.constraints = resolved.questions.constraints;
+      for (const CacheRequest& asked : facts.constraints) {
+        said += "asks for a cache of " + asked.parameter + ": " + cache_text(asked.size) + " on " +
+                resolved.device_name(asked.device) + "\n";
+        TableCache& cache = facts.caches.emplace_back();
+        cache.off = *input.cached;
+        if (!cache.off.empty()) continue;
+        cache.rows =
+            std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{3, 5});
+        cache.bytes = 128;
+        cache.hit_rate = 0.75;
+        cache.cold_rows = 2;
+      }
+    } else {
+      return resolved;
+    }
+  }
+}
+
+std::string checked(const std::string& after, const PolicyEdit& edit, const Graph& graph) {
+  ResolveOptions options;
+  options.added.push_back({"loss.total", ""});
+  const ResolvedPolicy resolved = resolve_text("", {}, options, {}, graph);
+  const PolicyItems items(graph, {}, added_parts(resolved));
+  return counts_text(check_edit(after, "p.toml", edit, {graph, items, resolved}));
+}
+
 std::string edited(const std::string& file, const PolicyInput& input) {
   PolicyEdit edit;
   edit.devices = input.devices;
@@ -122,6 +145,7 @@ std::string edited(const std::string& file, const PolicyInput& input) {
           .emplace_back(word.substr(is_filter ? 1 : 0, is - (is_filter ? 1 : 0)),
                         word.substr(is + 1));
   }
+  if (input.checks) return checked(edit_policy(file, "p.toml", edit), edit, *input.graph);
   std::vector<std::string> before, after;
   const auto split = [](const std::string& text, std::vector<std::string>& lines) {
     std::istringstream stream(text);
@@ -154,9 +178,15 @@ std::string said_of_policy(const std::string& file, const std::string& argument)
     }
     input.options.bindings = parse_device_arguments(input.devices);
     if (!input.rules.empty()) input.text += "rules = [\n" + input.rules + "]\n";
-    const ResolvedPolicy resolved =
-        resolve_text(input.text, input.place, input.options, input.facts);
-    if (input.shown.empty()) said = "accepted\n";
+    const ResolvedPolicy resolved = answered(input, said);
+    for (const std::string& words : input.explained) said += attribute_of(resolved, words);
+    for (const std::string& path : input.tables) said += table_text(resolved, path);
+    for (const std::string& name : input.placed) said += placed_text(resolved, name);
+    if (input.shows_shards) {
+      for (const auto& [name, shard] : shardings_of(resolved))
+        said += name + ": " + std::string(name_of(shard)) + "\n";
+    }
+    if (input.shown.empty() && said.empty()) said = "accepted\n";
     for (const std::string& path : input.shown) said += place_of(resolved, path);
     for (std::size_t i = 0; input.shows_uses && i < resolved.rules.size(); ++i)
       said += "rule " + std::to_string(i + 1) + ": " + counts_text(resolved.rules[i].matched) +
@@ -175,8 +205,8 @@ std::string said_of_policy(const std::string& file, const std::string& argument)
 class PolicyText : public ::testing::TestWithParam<ExpectedCase> {};
 
 TEST_P(PolicyText, IsAsExpected) {
-  const std::string file = GetParam().text("policy");
-  GetParam().check([&](const std::string& input) { return said_of_policy(file, input); });
+  const std::string file = GetParam().text("policy"), before = GetParam().text("before");
+  GetParam().check([&](const std::string& input) { return said_of_policy(file, before + input); });
 }
 
 INSTANTIATE_TEST_SUITE_P(, PolicyText, ::testing::ValuesIn(expected_cases("policy_file")),

@@ -62,13 +62,14 @@ ValueId add_weight(GraphBuilder& b, const std::string& scope, Shape shape) {
 std::string rules(const std::string& lines) { return "rules = [\n" + lines + "\n]\n"; }
 
 ResolvedPolicy resolve_text(const std::string& text, const std::vector<std::string>& place,
-                            ResolveOptions options, const PlacementFacts& facts) {
+                            ResolveOptions options, const PlacementFacts& facts,
+                            const Graph& graph) {
   if (options.bindings.empty() && options.machine.empty()) {
     options.bindings = parse_device_arguments({"gpu=emulated:0"});
   }
   const Policy policy =
       parse_policy("policy = 1\n" + text, "folder/policy.toml", place, &options.earlier);
-  return resolve(policy, shared_graph(), options, facts);
+  return resolve(policy, graph, options, facts);
 }
 
 std::vector<Diagnostic> errors_of(const std::string& text, const std::vector<std::string>& place,

@@ -25,7 +25,8 @@ std::string rules(const std::string& lines);
 
 /// "policy = 1\n" + text, read from "folder/policy.toml" and resolved with emulated:0 as gpu.
 ResolvedPolicy resolve_text(const std::string& text, const std::vector<std::string>& place = {},
-                            ResolveOptions options = {}, const PlacementFacts& facts = {});
+                            ResolveOptions options = {}, const PlacementFacts& facts = {},
+                            const Graph& graph = shared_graph());
 /// What that throws; empty if nothing.
 std::vector<Diagnostic> errors_of(const std::string& text,
                                   const std::vector<std::string>& place = {},

@@ -1,6 +1,10 @@
 """The programs of python/examples run; packages that are not here are replaced by ones that keep what they get."""
 
+import gzip
+import os
+import pathlib
 import runpy
+import struct
 import sys
 import types
 
@@ -9,6 +13,7 @@ import pytest
 from conftest import ROOT
 
 EXAMPLES = ROOT / "python" / "examples"
+MNIST = pathlib.Path(os.environ.get("TANDEM_SHARED", ROOT.parent / "shared")) / "data" / "mnist"
 
 
 class Kept:
@@ -79,3 +84,37 @@ def test_data_loader(digits, monkeypatch, capsys):
     runpy.run_path(str(EXAMPLES / "data_loader.py"), run_name="__main__")
     losses = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines()]
     assert len(losses) == 3 and losses[2] < losses[0] / 2 and names[2].is_file()
+
+
+def digits_as_mnist(folder, digits):
+    """The files of MNIST with the digits of 8 x 8 pixels in them."""
+    folder.mkdir()
+    for part, name in (("train", "train"), ("t10k", "test")):
+        with numpy.load(digits / f"digits_{name}.npz") as file:
+            pixels, labels = file["images"].reshape(-1, 8, 8) * 15, file["labels"]
+        images = struct.pack(">iiii", 2051, len(pixels), 8, 8) + pixels.astype(numpy.uint8).tobytes()
+        (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images))
+        words = struct.pack(">ii", 2049, len(labels)) + labels.astype(numpy.uint8).tobytes()
+        (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(words))
+    return folder
+
+
+@pytest.mark.parametrize("data, epochs, accuracy", [("digits", 10, 0.93), ("mnist", 2, 0.97)])
+def test_the_walk_through_of_onnxruntime(digits, tmp_path, data, epochs, accuracy, capsys):
+    for package in ("torch", "onnx", "onnxruntime"):
+        pytest.importorskip(package, reason=f"the walk-through needs {package}")
+    if data == "mnist" and not MNIST.is_dir():
+        pytest.skip(f"MNIST is not in {MNIST}")
+    folder = MNIST if data == "mnist" else digits_as_mnist(tmp_path / "data", digits)
+    program = runpy.run_path(str(EXAMPLES / "on_device_mnist.py"))
+    assert program["main"](str(folder), str(tmp_path / "made"), epochs) > accuracy
+    shown = capsys.readouterr().out.splitlines()
+    losses = [float(line.split("loss ")[1].split(",")[0]) for line in shown if line.startswith("epoch")]
+    assert len(losses) == epochs and losses == sorted(losses, reverse=True)
+    images, labels = program["read"](folder, "t10k")
+    found = program["infer"](tmp_path / "made", images)
+    assert (found == labels).mean() > accuracy
+    text = (EXAMPLES / "on_device_mnist.py").read_text()
+    assert [line for line in text.splitlines() if line.startswith(("from tandem", "import tandem"))] == [
+        "from tandem_train.ort import api, artifacts"
+    ]

@@ -110,3 +110,15 @@ def test_a_run_takes_rules_as_its_policy(digits):
     metrics = {"every": "1 epoch", "metrics": ["accuracy", tt.metric.f1(average="macro", name="f")]}
     trainer = tt.Trainer(digits / "train.toml", eval=metrics, steps=3, epochs=1)
     assert set(trainer.run().evaluation) >= {"accuracy", "f"}
+
+
+def test_what_they_say_about_the_model_is_checked_at_once(dense_model):
+    loss, sgd = tt.loss.mse("y", "t"), optim.SGD(lr=0.1)
+    wrong = {
+        "no value \"z\"": {"loss": tt.loss.mse("z", "t"), "optimizer": sgd},
+        "\"nope\" matches no parameter": {"loss": loss, "optimizer": optim.SGD(lr=0.1, groups=[tt.group("nope", lr=1)])},
+        "nothing to train": {"loss": loss, "optimizer": sgd, "parameters": {"freeze": [{"at": "**"}]}},
+    }
+    for text, keys in wrong.items():
+        with pytest.raises(tt.Error, match=text.replace("*", ".")):
+            tt.Session(dense_model, 8, **keys)

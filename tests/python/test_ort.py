@@ -193,6 +193,34 @@ def test_what_cannot_be_done_is_refused(tmp_path):
         module(IMAGES[:2], numpy.array([3, 10]))
 
 
+def test_objects_of_a_wrong_class_are_refused(tmp_path):
+    state, module, optimizer = opened(made(tmp_path))
+    again = CheckpointState.load_checkpoint(tmp_path / "checkpoint")
+    calls = [
+        lambda: Module(tmp_path / "training_model.onnx", None),
+        lambda: Module(None, again),
+        lambda: Module(tmp_path / "training_model.onnx", again, device=3),
+        lambda: Optimizer(tmp_path / "optimizer_model.onnx", None),
+        lambda: LinearLRScheduler(None, 1, 2, 0.1),
+        lambda: LinearLRScheduler(optimizer, "1", 2, 0.1),
+        lambda: LinearLRScheduler(optimizer, 3, 2, 0.1),
+        lambda: LinearLRScheduler(optimizer, 1, 2, "fast"),
+        lambda: optimizer.set_learning_rate("fast"),
+        lambda: CheckpointState.save_checkpoint(None, tmp_path / "other"),
+        lambda: CheckpointState.load_checkpoint(None),
+        lambda: module(None, None),
+        lambda: module.copy_buffer_to_parameters(None),
+        lambda: setattr(state.parameters["w1"], "data", None),
+        lambda: module.export_model_for_inferencing(None, ["y"]),
+    ]
+    for number, call in enumerate(calls):
+        with pytest.raises(tt.Error) as error:
+            call()
+        assert error.value.diagnostics, number
+    module(*batch(0))
+    optimizer.step()
+
+
 @pytest.mark.parametrize(
     "options, text",
     [

@@ -1,5 +1,7 @@
 """Modules of PyTorch: five steps are PyTorch's own, and weights come back."""
 
+import copy
+
 import dense
 import numpy
 import pytest
@@ -193,6 +195,7 @@ def test_tensors_that_cannot_be_read_are_refused(session):
         "float64": feeds["x"].double(),
         "bfloat16": feeds["x"].bfloat16(),
         "sparse": feeds["x"].to_sparse(),
+        "nothing in memory": torch._subclasses.FakeTensorMode().from_tensor(feeds["x"]),
     }
     for name, tensor in wrong.items():
         with pytest.raises(tt.Error) as error:
@@ -251,3 +254,31 @@ def test_a_branch_that_depends_on_values_is_a_warning():
 
     with pytest.warns(torch.jit.TracerWarning, match="Python boolean"):
         tt.from_torch(Branch(), torch.ones(2, 4), inputs=["x"], outputs=["logits"], batch_size=4, settings=CROSS_ENTROPY)
+
+
+def test_the_row_of_padding_stays():
+    class Bag(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(6, 4, padding_idx=2)
+            self.fc = nn.Linear(4, 3)
+
+        def forward(self, ids):
+            return self.fc(self.table(ids).mean(1))
+
+    torch.manual_seed(0)
+    net, ids = Bag(), torch.tensor([[0, 2, 1], [2, 2, 5], [3, 4, 2], [1, 1, 1]])
+    with torch.no_grad():
+        net.table.weight[2] = 0.5
+    own = copy.deepcopy(net)
+    options = {"loss": tt.loss.softmax_cross_entropy("logits", "labels"), "optimizer": tt.optim.Adam(lr=0.01)}
+    session = tt.from_torch(net, ids[:2], inputs=["ids"], outputs=["logits"], batch_size=4, **options)
+    optimizer, labels = torch.optim.Adam(own.parameters(), lr=0.01), torch.tensor([0, 1, 2, 0])
+    for _ in range(3):
+        loss = nn.functional.cross_entropy(own(ids), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        assert session.step(ids=ids, labels=labels) == pytest.approx(loss.item(), abs=1e-5)
+    numpy.testing.assert_allclose(session.parameters["table.weight"], own.table.weight.detach(), atol=1e-5)
+    assert (session.parameters["table.weight"][2] == 0.5).all()

@@ -67,8 +67,24 @@ def test_the_learning_rate_is_set(session):
     for wrong in (-1, float("nan"), "0.1", None, True):
         with pytest.raises(tt.Error, match="learning rate"):
             session.learning_rate = wrong
-    with pytest.raises(AttributeError):
-        session.learning_rate
+    assert session.learning_rate == 0 and session.steps == 3
+
+
+def test_an_evaluation_is_exact_over_all_samples(dense_model):
+    metrics = ["mae", tt.metric.rmse(name="root")]
+    session = tt.Session(dense_model, dense.BATCH, settings=dense.SETTINGS, metrics=metrics)
+    assert (session.learning_rate, session.steps) == (0.1, 0)
+    w = {name: value.astype(float) for name, value in dense.weights().items()}
+    for step in range(2):
+        dense.sgd_step(w, dense.batch(step), 0.1)
+        session.step(dense.batch(step))
+    feeds = dense.batch(9, 3 * dense.BATCH + 5)
+    difference = dense.outputs(w, feeds["x"].astype(float)) - feeds["t"]
+    expected = {"loss": (difference**2).mean(), "mae": numpy.abs(difference).mean()}
+    expected["root"] = numpy.sqrt(expected["loss"])
+    for found in (session.evaluate(feeds), session.evaluate(**feeds)):
+        assert found == pytest.approx(expected, rel=1e-5)
+    assert session.steps == 2
 
 
 def test_a_restored_state_continues_bit_by_bit(dense_model, tmp_path):

@@ -22,6 +22,7 @@ import numpy
 import onnx
 import torch
 import torch.nn.functional as F
+import torchvision
 from torch import nn
 
 FOLDER = pathlib.Path(__file__).parent.parent / "data" / "notices"
@@ -87,6 +88,12 @@ def step_by_step(x, scale=1.0, keep=0.8):  # one mask for all steps, as recurren
     return torch.cat([x[:, i : i + 1] * m for i in range(x.shape[1])], 1)
 
 
+def blocks(x, drop=0.2, size=3):  # DropBlock of Ghiasi et al. (2018)
+    m = (torch.rand(x.shape[0], 1, *x.shape[2:]) < drop / size**2).to(x.dtype)
+    m = 1 - F.max_pool2d(m, size, 1, size // 2)
+    return x * m * m.numel() / m.sum()
+
+
 class Token(nn.Module):
     """f of x, a mask, and a token that is learned."""
 
@@ -131,8 +138,14 @@ RANDOM = {
     "token_added": (Token(lambda x, m, token: x + token * m), ""),
     "gumbel": (Always(lambda x: F.gumbel_softmax(x, dim=1)), ""),
     "reparametrized": (Always(reparametrized), ""),
+    "drop_block": (InTraining(blocks), ""),
+    "drop_block_torchvision": (InTraining(lambda x: torchvision.ops.drop_block2d(x, 0.2, 1)), ""),
     "drawn_gate": (Always(lambda x: x * torch.bernoulli(torch.sigmoid(x))), ""),
 }
+
+
+# Forms that are not known: the means of their numbers give what `module.eval()` does.
+BY_MEANS = {"drop_block", "drop_block_torchvision"}
 
 
 class Around(nn.Module):
@@ -307,12 +320,55 @@ class Tables(nn.Module):
         return self.fc((scores.softmax(-1) @ heads).transpose(1, 2).reshape(x.shape[0], 4, 6))
 
 
+class Moving(nn.Module):
+    """What a training step changes without gradients: DINO's center, MoCo's queue, a codebook, statistics."""
+
+    sure, doubtful = [], ["center", "queue", "einsum_queue", "codebook", "running_scale"]
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("center", torch.randn(1, 6))
+        self.register_buffer("queue", F.normalize(torch.randn(6, 10), dim=0))
+        self.register_buffer("einsum_queue", F.normalize(torch.randn(6, 10), dim=0))
+        self.register_buffer("codebook", torch.randn(6, 10))
+        self.register_buffer("running_scale", torch.rand(6) + 0.5)
+        self.fc, self.prototypes = nn.Linear(6, 6), nn.Parameter(F.normalize(torch.randn(6, 10), dim=0))
+
+    def forward(self, x):
+        h = (self.fc(x) - self.center) / 0.07 * self.running_scale
+        kept = h @ self.queue + torch.einsum("nc,ck->nk", h, self.einsum_queue) + h @ self.prototypes
+        return kept + h.pow(2).sum(1, keepdim=True) - 2 * h @ self.codebook
+
+
+class Waves(nn.Module):
+    """Random frequencies, and sines that are learned."""
+
+    sure, doubtful = [], ["B", "W", "shift", "proj"]
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("B", torch.randn(3, 8) * 10)
+        self.register_buffer("W", torch.randn(4))
+        self.register_buffer("shift", torch.rand(8) * 6)
+        self.register_buffer("proj", torch.randn(8, 3))
+        self.omega, self.phase = nn.Parameter(torch.randn(3, 8)), nn.Parameter(torch.rand(8))
+        self.first, self.fc = nn.Linear(3, 8), nn.Linear(48, 3)
+
+    def forward(self, x):
+        angles, times = 2 * math.pi * x @ self.B, x[:, :1] * self.W[None] * 2 * math.pi
+        parts = [angles.sin(), angles.cos(), times.sin(), times.cos()]
+        parts += [(F.linear(x, self.proj) + self.shift).cos(), (x @ self.omega + self.phase).sin(), self.first(x).sin()]
+        return self.fc(torch.cat(parts, 1))
+
+
 BUFFERS = {
     "norms": (Norms(), torch.randn(2, 2, 4, 4)),
     "tables": (Tables(), torch.randn(2, 4, 6)),
     "normalized": (Normalized(), torch.randn(2, 3, 4, 4)),
     "attention": (Attention(), torch.randn(2, 8, 64)),
     "filters": (Filters(), torch.randn(2, 1, 8, 8)),
+    "moving": (Moving(), torch.randn(2, 6)),
+    "waves": (Waves(), torch.randn(2, 3)),
     "learned": (Spectral(), torch.randint(0, 10, (2, 5))),
 }
 
@@ -354,7 +410,7 @@ def random_cases(answers):
             except Exception:  # not every exporter takes every module
                 path.unlink(missing_ok=True)
                 continue
-            y = numbers(model.double().eval()(x.double())) if kind else None
+            y = numbers(model.double().eval()(x.double())) if kind or name in BY_MEANS else None
             model.float()
             answers[f"random/{path.name}"] = {"kind": kind, "x": numbers(x), "y": y}
 

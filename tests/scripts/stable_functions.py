@@ -17,6 +17,8 @@ rows = [[1e4, 9999.0, 0.0, -1e4, 5.0], [-1e4, -1e4, -1e4, -1e4, -9999.0], [100.0
 small = [[-0.5, -1e-4, -1e-9, 0.0, 1e-9], [1e-6, 1e-4, 0.3, 2.0, 50.0]]
 zeros = [[0.0, 0.0, 0.0], [1.0, -2.0, 2.0], [0.0, 3.0, 0.0]]
 equal = [[2.0, 2.0, 2.0], [1.0, -2.0, 2.0]]
+late = [[-100.0, 0.0, 100.0, 99.0, -50.0], [3.0, 2.0, 1.0, 0.0, -1.0], [-1e4, -9999.0, 0.0, 1e4, 5.0]]
+points = [[0.0, 0.0], [1.0, 0.0], [-2.0, 0.0], [0.0, 3.0], [1.0, -1.0], [-1.0, -2.0], [1e-30, 2.0], [3.0, 4.0]]
 positive = [[0.0, 1e-30, 0.5, 1.0, 20.0]]
 
 
@@ -61,6 +63,16 @@ CASES = {
     "norm of powers": (zeros, axis | {"two": 2.0, "half": 0.5}, [n("Pow", "x,two", "q"), n("ReduceSum", "q,axis", "r", keepdims=1), n("Pow", "r,half", "y")], lambda x: x.norm(dim=1, keepdim=True)),
     "third norm": (zeros, axis | {"p": 3.0, "root": 1 / 3}, [n("Abs", "x", "b"), n("Pow", "b,p", "q"), n("ReduceSum", "q,axis", "r", keepdims=0), n("Pow", "r,root", "y")], lambda x: torch.linalg.vector_norm(x, 3, dim=1)),
     "std": (equal, axis | {"three": 3.0, "two": 2.0}, [n("ReduceMean", "x,axis", "m", keepdims=1), n("Sub", "x,m", "d"), n("Mul", "d,d", "q"), n("ReduceMean", "q,axis", "v", keepdims=0), n("Mul", "v,three", "w"), n("Div", "w,two", "u"), n("Sqrt", "u", "y")], lambda x: x.std(1)),
+    "cdist": (zeros, axis | {"two": 2.0, "minus_two": -2.0, "one": 1.0, "column": [3, 1], "zero": 0.0}, [n("Pow", "x,two", "q"), n("ReduceSum", "q,axis", "r", keepdims=1), n("Expand", "one,column", "o"), n("Mul", "x,minus_two", "m"), n("Concat", "m,r,o", "a", axis=1), n("Concat", "x,o,r", "b", axis=1), n("Transpose", "b", "t", perm=[1, 0]), n("MatMul", "a,t", "p"), n("Max", "p,zero", "c"), n("Sqrt", "c", "y")], lambda x: torch.cdist(x, x)),
+    "root of a maximum": (wide, {"zero": 0.0}, [n("Max", "x,zero", "m"), n("Sqrt", "m", "y")], lambda x: x.clamp(min=0).sqrt()),
+    "absolute value of complex numbers": (points, {"first": [0], "second": [1]}, [n("Gather", "x,first", "a", axis=1), n("Gather", "x,second", "b", axis=1), n("Mul", "a,a", "p"), n("Mul", "b,b", "q"), n("Add", "p,q", "s"), n("Sqrt", "s", "y")], lambda x: torch.complex(x[:, :1], x[:, 1:]).abs()),
+    "norm of order 1/2": (zeros, axis | {"two": 2.0, "half": 0.5}, [n("Abs", "x", "b"), n("Pow", "b,half", "q"), n("ReduceSum", "q,axis", "r", keepdims=0), n("Pow", "r,two", "y")], lambda x: torch.linalg.vector_norm(x, 0.5, dim=1)),
+    "logcumsumexp": (late, axis, [n("ReduceMax", "x,axis", "m", keepdims=1), n("Sub", "x,m", "d"), n("Exp", "d", "e"), n("CumSum", "e,axis", "c"), n("Log", "c", "l"), n("Add", "l,m", "y")], lambda x: x.logcumsumexp(1)),
+    "logcumsumexp in reverse": (late, axis, [exp, n("CumSum", "e,axis", "c", reverse=1), n("Log", "c", "y")], lambda x: x.flip(1).logcumsumexp(1).flip(1)),
+    "log(cosh)": (rows, {}, [n("Cosh", "x", "c"), n("Log", "c", "y")], lambda x: torch.logaddexp(x, -x) - torch.tensor(2.0).double().log()),
+    "bce of softmax": ([[1e4, 0.0, -1e4], [0.1, 0.2, 0.3]], one | {"least": -100.0, "t": 0.25, "u": -0.75}, [n("Softmax", "x", "h", axis=1), n("Neg", "h", "m"), n("Add", "m,one", "c"), n("Log", "c", "a"), n("Max", "a,least", "f"), n("Log", "h", "b"), n("Max", "b,least", "g"), n("Mul", "f,u", "p"), n("Mul", "g,t", "q"), n("Sub", "p,q", "y")], lambda x: F.binary_cross_entropy(x.softmax(1), torch.full_like(x, 0.25, requires_grad=False), reduction="none")),
+    "sinc": ([[0.0, 0.5, -0.25], [1.5, 0.0, 2.5]], {"pi": torch.pi, "zero": 0.0} | one, [n("Mul", "x,pi", "a"), n("Equal", "x,zero", "z"), n("Sin", "a", "s"), n("Div", "s,a", "q"), n("Where", "z,one,q", "y")], torch.sinc),
+    "atan2": (points, {"first": [0], "second": [1], "zero": 0.0, "pi": torch.pi}, [n("Gather", "x,first", "a", axis=1), n("Gather", "x,second", "b", axis=1), n("Div", "a,b", "q"), n("Atan", "q", "t"), n("Greater", "a,zero", "g"), n("Add", "t,pi", "p"), n("Sub", "t,pi", "m"), n("Where", "g,p,m", "w"), n("Less", "b,zero", "l"), n("Where", "l,w,t", "v"), n("IsNaN", "v", "i"), n("Where", "i,zero,v", "y")], lambda x: torch.atan2(x[:, :1], x[:, 1:])),
 }
 
 

@@ -21,9 +21,11 @@ CLEAN = {
     "kernels/emulated/device.cpp": '// Emulated.\n#include "kernels/cpu/device.h"\n',
     "kernels/cpu/conv.cpp": '// Conv.\n#include <dnnl.hpp>\n#include "engine/graph/graph.h"\n#include "kernels/shared/scalar.h"\n',
     "importer/open.cpp": '// Open.\n#include <onnx/checker.h>\n#include "engine/graph/graph.h"\n',
-    "include/tandem/tandem.h": "// Public.\n#pragma once\n#include <string>\n",
+    "include/tandem/tandem.h": "// Public.\n#pragma once\n#include <string>\nnamespace tandem::api::inline v1 {\n}  // namespace tandem::api::inline v1\n",
+    "include/tandem/c.h": "// For C.\n#pragma once\n",
+    "api/program/keys.h": "// Keys.\n#pragma once\n",
     "python/binding/x.h": "// Binding.\n#pragma once\n#include <nanobind/nanobind.h>\n",
-    "tools/main.cpp": '// Main.\n#include <CLI/CLI.hpp>\n#include "tandem/tandem.h"\n',
+    "tools/main.cpp": '// Main.\n#include <CLI/CLI.hpp>\n#include "api/program/keys.h"\n#include "tandem/tandem.h"\n',
 }
 
 
@@ -74,6 +76,15 @@ class CheckTree(unittest.TestCase):
     def test_lean_headers(self):
         for included in ["fmt/core.h", "iostream", "regex", "nlohmann/json.hpp", "toml++/toml.h"]:
             self.expect("engine/x.h", f"// x\n#pragma once\n#include <{included}>\n", "does not belong")
+
+    def test_public_headers(self):
+        opened = "// x\n#pragma once\nnamespace tandem::api::inline v1 {\n%s}  // namespace tandem::api::inline v1\n"
+        self.assertEqual(self.check(**{"include/tandem/x.h": opened % "struct X {};\n"}), [])
+        self.expect("include/tandem/x.h", "// x\n#pragma once\nnamespace tandem::api {\n}  // namespace tandem::api\n", "inline v1")
+        self.expect("include/tandem/x.h", "// x\n#pragma once\nstruct X {};\n", "inline v1")
+        many = {f"include/tandem/x{i}.h": opened % ("\n" * 200) for i in range(6)}
+        self.assertEqual(len([line for line in self.check(**many) if "the limit is 1200" in line]), 1)
+        self.expect("tools/x.cpp", '// x\n#include "api/train/session_impl.h"\n', "must not include api/train/session_impl.h")
 
     def test_text(self):
         self.expect("engine/x.cpp", "// x\n" + "\n" * 600, "the limit is 600")

@@ -235,7 +235,7 @@ class TableRanges final : public tandem::DataSource {
         break;
       }
     }
-    if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+    if (!problems.empty()) throw BadValues(ErrorKind::data, std::move(problems));
   }
   void check_numbers(int field, double least, double most,
                      const std::string& expected) const override {
@@ -251,7 +251,7 @@ class TableRanges final : public tandem::DataSource {
     std::vector<Diagnostic> problems;
     for (std::size_t c = 0; c < columns_[static_cast<std::size_t>(field)].size(); ++c)
       add_misfit(field, c, expected, first_bad, is_bad, problems);
-    if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+    if (!problems.empty()) throw BadValues(ErrorKind::data, std::move(problems));
   }
 
   /// `first_bad`: an id that is out of range, whose text is reported; -1: none.

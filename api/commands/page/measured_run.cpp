@@ -7,7 +7,6 @@
 #include "api/commands/runs/run_record.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "tandem/runs.h"
 
 namespace tandem::api {
 namespace {

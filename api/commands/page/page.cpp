@@ -1,5 +1,5 @@
 // Serves the page of a policy: the session behind it, its routes, its server.
-#include "tandem/page.h"
+#include "api/program/page.h"
 
 #include "api/commands/page/page_document.h"
 #include "api/commands/page/page_session.h"

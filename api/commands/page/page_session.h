@@ -11,7 +11,7 @@
 #include "api/commands/page/model_tree.h"
 #include "api/commands/page/placement_search.h"
 #include "api/commands/page/planned_policy.h"
-#include "tandem/page.h"
+#include "api/program/page.h"
 
 namespace tandem::api {
 

@@ -8,11 +8,11 @@
 #include "api/commands/report/page_frame.h"
 #include "api/commands/report/section.h"
 #include "api/output_file.h"
+#include "api/program/runs.h"
 #include "engine/formats/count_text.h"
 #include "engine/formats/files.h"
 #include "engine/formats/sha256.h"
 #include "engine/graph/error.h"
-#include "tandem/runs.h"
 
 namespace tandem::api {
 namespace {

@@ -10,11 +10,11 @@
 
 #include "api/commands/report/html.h"
 #include "api/commands/runs/run_record.h"
+#include "api/program/runs.h"
 #include "engine/config/keys/changed_keys.h"
 #include "engine/formats/files.h"
 #include "engine/formats/tokenizer/utf8.h"
 #include "engine/graph/error.h"
-#include "tandem/runs.h"
 
 namespace tandem::api {
 namespace {

@@ -12,12 +12,12 @@
 #include "api/model/model.h"
 #include "api/output_file.h"
 #include "api/policy/batch_size.h"
+#include "api/program/tune.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/train/loop/trainer.h"
 #include "placement/report/json.h"
-#include "tandem/tune.h"
 
 namespace tandem::api {
 namespace {

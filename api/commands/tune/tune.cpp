@@ -11,6 +11,8 @@
 #include "api/commands/tune/rounds.h"
 #include "api/commands/tune/trials.h"
 #include "api/init/guessed_run.h"
+#include "api/program/terminal.h"
+#include "api/program/tune.h"
 #include "engine/config/run_config.h"
 #include "engine/formats/count_text.h"
 #include "engine/formats/files.h"
@@ -18,8 +20,6 @@
 #include "engine/formats/sha256.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
-#include "tandem/terminal.h"
-#include "tandem/tune.h"
 
 namespace tandem::api {
 namespace {

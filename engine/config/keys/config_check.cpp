@@ -100,8 +100,9 @@ class Checker {
   bool check_text(const ConfigValue& value, const KeyInfo& key, const std::string& shown) {
     if (!key.allowed.empty()) {
       const std::vector<std::string> allowed = words_of(key.allowed);
-      if (std::find(allowed.begin(), allowed.end(), value.text) != allowed.end()) return true;
-      report(value, shown, "unknown value", listed(key.allowed), describe(value),
+      const std::string_view meant = word_meant(key, value.text);
+      if (std::find(allowed.begin(), allowed.end(), meant) != allowed.end()) return true;
+      report(value, shown, "unknown value", listed_words(key), describe(value),
              did_you_mean(nearest_word(value.text, allowed)));
       return false;
     }

@@ -14,7 +14,7 @@ namespace {
 std::string help_with_values(const KeyInfo& key) {
   std::string text(key.help);
   if (!key.same_as.empty()) text += fmt::format("; its keys are those of `{}`", key.same_as);
-  if (!key.allowed.empty()) text += fmt::format(": {}", listed(key.allowed));
+  if (!key.allowed.empty()) text += fmt::format(": {}", listed_words(key));
   return text;
 }
 
@@ -102,7 +102,7 @@ std::string explain_config_key(std::string_view path, const KeyTable& table) {
   } else if (!key->fallback.empty()) {
     text += fmt::format("  default: {}\n", default_text(*key));
   }
-  if (!key->allowed.empty()) text += fmt::format("  values: {}\n", listed(key->allowed));
+  if (!key->allowed.empty()) text += fmt::format("  values: {}\n", listed_words(*key));
   if (key->low > -1e300) text += fmt::format("  at least {}\n", key->low);
   if (key->high < 1e300) text += fmt::format("  at most {}\n", key->high);
   const std::string prefix = std::string(key->path);

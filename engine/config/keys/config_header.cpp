@@ -32,11 +32,10 @@ constexpr std::pair<std::string_view, std::string_view> names_of_marks[] = {
 constexpr std::string_view reserved[] = {"auto", "default", "double", "float", "int",   "long",
                                          "new",  "not",     "or",     "short", "union", "xor"};
 
-constexpr std::size_t line_length = 100;
+constexpr std::size_t line_length = 120;  // long lines keep the list of keys short
 
 constexpr std::string_view header_head =
-    R"(// The configuration of a training as structs: one for each table of train.toml. `make docs` writes
-// this file from the table of keys that also checks configurations.
+    R"(// The configuration of a training as structs, one for each table of train.toml: `make docs` writes this file.
 #pragma once
 
 #include <cstdint>
@@ -45,29 +44,35 @@ constexpr std::string_view header_head =
 #include <string>
 #include <variant>
 #include <vector>
-)"
-    "\n#include \"tandem/duration.h\"\n"
-    R"(
-namespace tandem::api {
-inline namespace v1 {
 
-// Members have the names of the keys; docs/train_toml.md says what each means, with its default and
-// its range. A member that is not set, and a list without items, leaves the key out. `kind` is a
-// struct with the options that this kind has. Words that C++ reserves end in "_".
+namespace tandem::api::inline v1 {
+
+/// A length in optimizer steps, in epochs of the training data or in seconds of wall-clock time.
+struct Duration {
+  enum class Unit : std::uint8_t { steps, epochs, seconds };
+  double value = 0;
+  Unit unit = Unit::steps;
+  static constexpr Duration steps(std::int64_t count) { return {static_cast<double>(count)}; }
+  static constexpr Duration epochs(double count) { return {count, Unit::epochs}; }
+  static constexpr Duration seconds(double count) { return {count, Unit::seconds}; }
+  static constexpr Duration minutes(double count) { return seconds(60 * count); }
+  bool operator==(const Duration&) const = default;
+};
+
+// Members have the names of the keys; docs/train_toml.md says what each means, with its default and its range. A member
+// that is not set, and a list without items, leaves the key out. `kind` is a struct with the options that this kind
+// has. Words that C++ reserves end in "_".
 // clang-format off
-
-template <class T>
-using Maybe = std::optional<T>;
+template <class T> using Maybe = std::optional<T>;
 /// Files in order, or those of each array by its name.
-using Files =
-    std::variant<std::vector<std::string>, std::map<std::string, std::vector<std::string>>>;
+using Files = std::variant<std::vector<std::string>, std::map<std::string, std::vector<std::string>>>;
+
 )";
 
 constexpr std::string_view header_end =
     R"(// clang-format on
 
-}  // namespace v1
-}  // namespace tandem::api
+}  // namespace tandem::api::inline v1
 )";
 
 constexpr std::string_view members_head =
@@ -173,13 +178,20 @@ std::string comment(const std::string& text) {
   return filled("///", words, "", "", "///");
 }
 
-/// On one line where that is long enough.
-std::string structure(const std::string& name, const std::vector<std::string>& declarations) {
-  const std::string start = "struct " + name + " {";
-  if (declarations.empty()) return start + "};\n";
-  const std::string line = start + " " + joined(declarations, " ") + " };\n";
-  if (line.size() <= line_length + 1) return line;
-  return start + "\n" + filled(" ", declarations, "", "", " ") + "};\n";
+/// On one line where that is long enough. `about` is a comment behind the first line, else above
+/// it.
+std::string structure(const std::string& name, const std::vector<std::string>& declarations,
+                      const std::string& about = "") {
+  std::string first = "struct " + name + " {", rest;
+  const std::string whole =
+      first + " " + joined(declarations, " ") + (declarations.empty() ? "};" : " };");
+  if (whole.size() <= line_length)
+    first = whole;
+  else
+    rest = filled(" ", declarations, "", "", " ") + "};\n";
+  if (about.empty()) return first + "\n" + rest;
+  const std::string behind = first + "  // " + about + "\n";
+  return (behind.size() <= line_length + 1 ? behind : comment(about) + first + "\n") + rest;
 }
 
 class HeaderWriter {
@@ -188,7 +200,7 @@ class HeaderWriter {
 
   void write() {
     const std::vector<Member> members = members_of("", "");
-    text_ += "\n/// All of it.\nstruct TrainConfig {\n";
+    text_ += "/// All of it.\nstruct TrainConfig {\n";
     text_ +=
         "  std::string file;  // relative paths and `runs` are next to it, whether it is there or "
         "not\n";
@@ -301,7 +313,12 @@ class HeaderWriter {
     enums_.emplace_back(name, words);
     std::vector<std::string> identifiers;
     for (const std::string& word : words_of(words)) identifiers.push_back(identifier(word));
-    text_ += filled("enum class " + name + " {", identifiers, ",", " };", " ");
+    const std::string line = filled("enum class " + name + " {", identifiers, ",", " };", " ");
+    const std::size_t last = text_.rfind('\n', text_.size() - 2) + 1;  // where the last line begins
+    const bool joins = text_.compare(last, 11, "enum class ") == 0 &&
+                       text_.size() - last + line.size() <= line_length + 1;
+    if (joins) text_.back() = ' ';
+    text_ += line;
     members_ += "template <> inline constexpr std::string_view words_of_enum<" + name + "> = \"" +
                 words + "\";\n";
     return name;
@@ -311,14 +328,16 @@ class HeaderWriter {
     const std::string name = struct_name(path);
     if (!defined_.insert(name).second) return;
     const std::vector<Member> members = members_of(path, "");
-    text_ += "\n" + comment(path + ": " + std::string(short_help(key.help))) +
-             structure(name, declarations(members));
+    const std::string_view help = short_help(key.help);  // "one rule" says nothing more
+    text_ += structure(name, declarations(members),
+                       path + (help.starts_with("one ") ? "" : ": " + std::string(help)));
+    if (path.find('.') == std::string::npos) text_ += "\n";  // what follows is of another table
     add_members(name, members);
   }
 
   void define_kinds(const Family& family, const KeyInfo& kind) {
     if (!defined_.insert(std::string(family.variant)).second) return;
-    text_ += "\n" + comment(std::string(family.help));
+    text_ += comment(std::string(family.help));
     std::vector<std::string> names;
     for (const std::string& word : words_of(kind.allowed)) {
       const std::vector<Member> members = members_of(std::string(family.table), word);

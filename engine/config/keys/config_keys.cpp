@@ -1,7 +1,9 @@
 #include "engine/config/keys/config_keys.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "engine/config/keys/config_value.h"
 #include "engine/config/keys/key_visitor.h"
 
 namespace tandem {
@@ -127,6 +129,22 @@ std::string listed(std::string_view words) {
   std::string text;
   for (const char c : words) text += c == '|' ? std::string(", ") : std::string(1, c);
   return text;
+}
+
+std::string listed_words(const KeyInfo& key) {
+  std::string text = listed(key.allowed);
+  for (const auto& [spelling, word] : key.spellings) {
+    const bool is_first = &spelling == &key.spellings.front().first;
+    text += (is_first ? "; also " : ", ") + toml_string(std::string(spelling)) + " for " +
+            std::string(word);
+  }
+  return text;
+}
+
+std::string_view word_meant(const KeyInfo& key, std::string_view text) {
+  const auto found = std::find_if(key.spellings.begin(), key.spellings.end(),
+                                  [&](const auto& pair) { return pair.first == text; });
+  return found == key.spellings.end() ? text : found->second;
 }
 
 std::string range_text(unsigned type, double low, double high) {

@@ -50,6 +50,8 @@ struct KeyInfo {
   /// For a table: the key with the same keys, which the docs then describe only once.
   std::string_view same_as = "";
   std::span<const KeyOfKind> kinds = {};  // those that have the key; empty: it is no key of a kind
+  /// Other spellings of the words that are allowed: {"|", "bar"}.
+  std::span<const std::pair<std::string_view, std::string_view>> spellings = {};
 };
 
 /// All keys of one kind of file; parents before children.
@@ -85,6 +87,10 @@ auto* find_named(const List& list, std::string_view name) {
 }
 /// "a|b|c" as "a, b, c".
 std::string listed(std::string_view words);
+/// The words that a key allows, with their other spellings.
+std::string listed_words(const KeyInfo& key);
+/// The word that a text of this key means; the text itself where it is no other spelling.
+std::string_view word_meant(const KeyInfo& key, std::string_view text);
 /// "at least 0, at most 1"; for integers, where `type` says so, without ".0".
 std::string range_text(unsigned type, double low, double high);
 

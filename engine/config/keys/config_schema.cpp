@@ -59,6 +59,7 @@ class SchemaWriter {
   Json text_schema(const KeyInfo& key) const {
     Json text = {{"type", "string"}};
     for (const std::string& word : words_of(key.allowed)) text["enum"].push_back(word);
+    for (const auto& [spelling, word] : key.spellings) text["enum"].push_back(spelling);
     if (!key.allowed.empty()) return text;
     if (key.type & duration_value && !(key.type & string_value)) text["pattern"] = duration_pattern;
     if (key.type & path_value && !key.may_be_empty) text["minLength"] = 1;

@@ -384,6 +384,8 @@ std::string toml_string(std::string_view text) {
     if (c == '"' || c == '\\') {
       result += '\\';
       result += c;
+    } else if (c == '\t') {
+      result += "\\t";
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       constexpr std::string_view digits = "0123456789ABCDEF";
       result += "\\u00";

@@ -1,9 +1,11 @@
 // What the declaration of a key says besides its name and its member.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "engine/config/keys/config_keys.h"
@@ -30,6 +32,10 @@ std::string below_text(double high);
 /// "a|b|c": the words for a text.
 inline auto one_of(std::string_view words) {
   return [=](KeyNotes& n) { n.info.allowed = words; };
+}
+/// Other spellings of the words: {"|", "bar"}.
+inline auto also_spelled(std::span<const std::pair<std::string_view, std::string_view>> spellings) {
+  return [=](KeyNotes& n) { n.info.spellings = spellings; };
 }
 /// The default, as TOML or as "(words)".
 inline auto by_default(std::string_view text) {

@@ -46,7 +46,14 @@ class KeyReader final : public KeyVisitor {
     const ConfigValue* found = table_.valid(name);
     if (!found || !form.read) return;
     if (!kind_.empty()) check_range({table_, name, *found}, notes);
-    form.read({table_, name, *found});
+    const std::string_view word = word_meant(notes.info, found->text);
+    if (word == found->text) {
+      form.read({table_, name, *found});
+    } else {
+      ConfigValue meant = *found;
+      meant.text = word;
+      form.read({table_, name, meant});
+    }
     if (!notes.time_refusal.empty()) refuse_times(name, *found, notes.time_refusal);
   }
 

@@ -1,13 +1,10 @@
 #include "engine/passes/stable/logarithm_of.h"
 
 #include <array>
-#include <cmath>
 #include <numbers>
 
 namespace tandem {
 namespace {
-
-constexpr std::size_t most_terms = 8;
 
 /// x where value = 1 - x or -x + 1.
 ValueId complement(const Match& match, ValueId value) {
@@ -18,24 +15,6 @@ ValueId complement(const Match& match, ValueId value) {
   const ValueId other = match.other_where(*add, [&](ValueId v) { return match.is_number(v, 1.0); });
   const Node* neg = other ? match.is(other, "Neg") : nullptr;
   return neg == nullptr ? ValueId{} : neg->inputs[0];
-}
-
-/// Whether a maximum is taken away from x already, so that its exponentials stay in range.
-bool is_shifted(const Match& match, ValueId x) {
-  const Node* sub = match.is(x, "Sub");
-  if (sub == nullptr) return false;
-  static constexpr std::array passed{"Cast",     "Clip",    "Expand",
-                                     "Identity", "Reshape", "StopGradient"};
-  ValueId shift = sub->inputs[1];
-  for (int step = 0; step < 8; ++step) {
-    if (match.is(shift, "ReduceMax") != nullptr) return true;
-    const NodeId maker = match.producer(shift);
-    if (!maker) return false;
-    const Node& node = match.graph().node(maker);
-    if (std::find(passed.begin(), passed.end(), node.op->name) == passed.end()) return false;
-    shift = node.inputs[0];
-  }
-  return false;
 }
 
 /// Whether what is subtracted from x, which has `axes` axes, is constant along the reduced axes,
@@ -56,114 +35,9 @@ bool is_one_a_row(const Shape& taken, const Shape& added, std::size_t axes, cons
   return aligned == of_sums;
 }
 
-bool same_type(const Match& match, ValueId a, ValueId b) {
-  return match.graph().type(a).dtype == match.graph().type(b).dtype;
-}
-
 // -softplus(x)
 ValueId minus_softplus(GraphRewrite& to, ValueId x) {
   return to.builder().neg(to.builder().add_node("Softplus", {x}));
-}
-
-// log(exp(a) + exp(b)) = max(a, b) + softplus(-|a - b|); the difference of equal infinities is 0.
-ValueId log_add_exp(GraphBuilder& to, ValueId a, ValueId b) {
-  const ValueId equal = to.add_node("Equal", {a, b});
-  const ValueId zero = to.scalar(0, to.dtype(a));
-  const ValueId difference = to.add_node("Where", {equal, zero, to.sub(a, b)});
-  const ValueId rest = to.add_node("Softplus", {to.neg(to.add_node("Abs", {difference}))});
-  return to.add(to.add_node("Max", {a, b}), rest);
-}
-
-/// A term of a sum: exp(of), or a positive constant.
-struct Term {
-  ValueId exponent;
-  double constant = 0;
-};
-
-bool collect_terms(const Match& match, ValueId value, std::vector<Term>& terms) {
-  if (terms.size() >= most_terms) return false;
-  if (const auto number = match.number(value)) {
-    if (!(*number > 0) || !std::isfinite(*number)) return false;
-    terms.push_back({{}, *number});
-    return true;
-  }
-  if (const Node* exp = match.is(value, "Exp")) {
-    terms.push_back({exp->inputs[0], 0});
-    return true;
-  }
-  const Node* add = match.is(value, "Add");
-  return add != nullptr && collect_terms(match, add->inputs[0], terms) &&
-         collect_terms(match, add->inputs[1], terms);
-}
-
-std::optional<StableLogarithm> of_terms(const Match& match, ValueId value) {
-  std::vector<Term> terms;
-  if (!collect_terms(match, value, terms)) return std::nullopt;
-  StableLogarithm found;
-  double constants = 0;
-  std::vector<ValueId> exponents;
-  for (const Term& term : terms) {
-    constants += term.constant;
-    if (term.exponent) exponents.push_back(term.exponent);
-  }
-  if (exponents.empty()) return std::nullopt;
-  for (const ValueId x : exponents) {
-    if (!same_type(match, x, value)) return std::nullopt;
-  }
-  const TensorType type = match.graph().type(value);
-  found.leaves = exponents;
-  found.name = exponents.size() == 1 && constants == 1 ? "Softplus" : "LogAddExp";
-  found.build = [exponents, constants, type](GraphRewrite& to) {
-    GraphBuilder& builder = to.builder();
-    ValueId result = to.mapped(exponents[0]);
-    if (exponents.size() == 1 && constants == 1)
-      return builder.expand(builder.add_node("Softplus", {result}), type.shape);
-    for (std::size_t i = 1; i < exponents.size(); ++i)
-      result = log_add_exp(builder, result, to.mapped(exponents[i]));
-    if (constants > 0)
-      result = log_add_exp(builder, result, builder.scalar(std::log(constants), type.dtype));
-    return builder.expand(result, type.shape);
-  };
-  return found;
-}
-
-// log(sum(exp(x - m))) + m with m a whole number near the largest x, through which no gradient
-// flows; for a mean, less the logarithm of the count.
-std::optional<StableLogarithm> of_reduction(const Match& match, ValueId value) {
-  const Node* sum = match.is(value, "ReduceSum");
-  const Node* mean = sum == nullptr ? match.is(value, "ReduceMean") : nullptr;
-  const Node* reduction = sum != nullptr ? sum : mean;
-  const Node* exp = reduction != nullptr ? match.is(reduction->inputs[0], "Exp") : nullptr;
-  if (exp == nullptr || is_shifted(match, exp->inputs[0])) return std::nullopt;
-  const ValueId x = exp->inputs[0];
-  const Ints axes = reduction->attributes.integers("axes");
-  const Shape& shape = match.graph().type(x).shape;
-  const TensorType type = match.graph().type(value);
-  double count = 1;
-  for (const std::int64_t axis : axes)
-    count *= static_cast<double>(shape[static_cast<std::size_t>(axis)]);
-  if (axes.empty() || count == 0) return std::nullopt;
-  const bool keepdims = reduction->attributes.flag("keepdims");
-  StableLogarithm found;
-  found.name = "log(sum(exp)) of numbers shifted by their maximum";
-  found.leaves = {x};
-  found.build = [=, is_mean = mean != nullptr](GraphRewrite& to) {
-    GraphBuilder& builder = to.builder();
-    const double limit = 0x1p62;  // larger numbers are whole, but do not fit int64
-    const ValueId from = to.mapped(x);
-    const ValueId largest =
-        builder.add_node("ReduceMax", {from}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
-    const ValueId whole = builder.cast(
-        builder.add_node("Clip", {largest}, {{"min", -limit}, {"max", limit}}), DType::int64);
-    const ValueId shift = builder.cast(whole, type.dtype);
-    const ValueId powers = builder.add_node("Exp", {builder.sub(from, shift)});
-    const ValueId total = builder.reduce_sum(powers, axes, keepdims);
-    ValueId result =
-        builder.add(builder.add_node("Log", {total}), builder.reshape(shift, type.shape));
-    if (is_mean) result = builder.sub(result, builder.scalar(std::log(count), type.dtype));
-    return result;
-  };
-  return found;
 }
 
 std::optional<StableLogarithm> of_function(const Match& match, ValueId value) {
@@ -180,6 +54,19 @@ std::optional<StableLogarithm> of_function(const Match& match, ValueId value) {
     const std::int64_t axis = softmax->attributes.integer("axis");
     found = {"LogSoftmax", {x}, [x, axis](GraphRewrite& to) {
                return to.builder().add_node("LogSoftmax", {to.mapped(x)}, {{"axis", axis}});
+             }};
+    return found;
+  }
+  if (const Node* cosh = match.is(value, "Cosh")) {  // (exp(x) + exp(-x)) / 2
+    const ValueId x = cosh->inputs[0];
+    found = {"abs(x) + Softplus(-2 abs(x)) - log(2)", {x}, [x](GraphRewrite& to) {
+               GraphBuilder& builder = to.builder();
+               const ValueId size = builder.add_node("Abs", {to.mapped(x)});
+               const auto number = [&](double of) {
+                 return builder.scalar(of, builder.dtype(size));
+               };
+               const ValueId rest = builder.add_node("Softplus", {builder.mul(size, number(-2))});
+               return builder.sub(builder.add(size, rest), number(std::numbers::ln2));
              }};
     return found;
   }
@@ -226,8 +113,7 @@ std::optional<StableLogarithm> stable_logarithm(const Match& match, ValueId valu
     inner = match.graph().node(maker).inputs[0];
   }
   std::optional<StableLogarithm> found = of_function(match, inner);
-  if (!found) found = of_terms(match, inner);
-  if (!found) found = of_reduction(match, inner);
+  if (!found) found = logarithm_of_sum(match, inner);
   if (!found && moves.empty()) found = of_one_plus(match, inner);
   if (!found || moves.empty()) return found;
   for (const NodeId id : moves) {

@@ -18,9 +18,12 @@ struct StableLogarithm {
   std::function<ValueId(GraphRewrite&)> build;
 };
 
-/// Known for sigmoid(x), 1 - sigmoid(x), softmax(x), sums of exponentials over axes or of a few
-/// terms, and 1 + x; also through operators that only move elements. Nothing for other values.
+/// Known for sigmoid(x), 1 - sigmoid(x), softmax(x), cosh(x), sums of exponentials, and 1 + x; also
+/// through operators that only move elements. Nothing for other values.
 std::optional<StableLogarithm> stable_logarithm(const Match& match, ValueId value);
+
+/// Known for sums of exponentials: of a few terms, over axes, up to each element.
+std::optional<StableLogarithm> logarithm_of_sum(const Match& match, ValueId value);
 
 /// The parts of value = log(sum(exp(x))), a sum over these axes.
 struct LogSumExp {

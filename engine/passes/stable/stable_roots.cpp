@@ -1,5 +1,6 @@
-// Roots of sums of powers, which norms, distances and deviations are, get the slope 0 where the sum
-// is 0: PyTorch's norm, std and cdist have it there, a plain root has an infinite one.
+// Roots of sums of powers, as in norms, distances and deviations, and of numbers cut off at 0 get
+// the slope 0 where the root is 0: PyTorch's norm, std and cdist have it, a plain root has an
+// infinite one.
 #include "engine/graph/rewrite.h"
 #include "engine/passes/match.h"
 #include "engine/passes/pass.h"
@@ -17,24 +18,31 @@ bool is_power(const Match& match, ValueId value) {
   return std::fmod(*p, 2.0) == 0 || match.is(pow->inputs[0], "Abs") != nullptr;
 }
 
-/// A sum or mean of powers, times positive constants and other such sums.
-bool is_sum_of_powers(const Match& match, ValueId value, int depth = 6) {
+/// Not negative, with the slope 0 where it is 0: a power, an absolute value, a number cut off at 0;
+/// sums and means of those, also times positive constants and each other.
+bool is_flat_at_zero(const Match& match, ValueId value, int depth = 6) {
   if (depth == 0) return false;
   const auto is_positive = [&](ValueId v) {
     const std::optional<double> number = match.number(v);
     return number && *number > 0 && std::isfinite(*number);
   };
-  const auto is_sum = [&](ValueId v) { return is_sum_of_powers(match, v, depth - 1); };
+  const auto is_flat = [&](ValueId v) { return is_flat_at_zero(match, v, depth - 1); };
+  if (is_power(match, value) || match.is(value, "Abs") || match.is(value, "Relu")) return true;
+  if (const Node* clip = match.is(value, "Clip")) return clip->attributes.number("min") == 0;
+  if (const Node* max = match.is(value, "Max"))
+    return match.is_number(max->inputs[0], 0) || match.is_number(max->inputs[1], 0);
   if (const Node* mul = match.is(value, "Mul")) {
     const ValueId a = mul->inputs[0], b = mul->inputs[1];
-    return (is_sum(a) && (is_positive(b) || is_sum(b))) || (is_positive(a) && is_sum(b));
+    return (is_flat(a) && (is_positive(b) || is_flat(b))) || (is_positive(a) && is_flat(b));
   }
   if (const Node* div = match.is(value, "Div"))
-    return is_positive(div->inputs[1]) && is_sum(div->inputs[0]);
-  if (const Node* moved = match.is(value, "Reshape")) return is_sum(moved->inputs[0]);
-  const Node* sum = match.is(value, "ReduceSum");
-  if (sum == nullptr) sum = match.is(value, "ReduceMean");
-  return sum != nullptr && is_power(match, sum->inputs[0]);
+    return is_positive(div->inputs[1]) && is_flat(div->inputs[0]);
+  if (const Node* add = match.is(value, "Add"))
+    return is_flat(add->inputs[0]) && is_flat(add->inputs[1]);
+  for (const char* passing : {"ReduceSum", "ReduceMean", "Reshape"}) {
+    if (const Node* node = match.is(value, passing)) return is_flat(node->inputs[0]);
+  }
+  return false;
 }
 
 /// What the node is a root of.
@@ -51,12 +59,12 @@ Graph stable_roots(const Graph& graph, PassContext& context) {
   const Match match(graph);
   return rewrite(graph, context.operators, [&](GraphRewrite& to, NodeId id) {
     const Node& node = graph.node(id);
-    const ValueId sum = radicand(match, node);
-    if (!sum || graph.type(sum) != graph.type(node.outputs[0])) return false;
-    if (!is_sum_of_powers(match, sum)) return false;
+    const ValueId under = radicand(match, node);
+    if (!under || graph.type(under) != graph.type(node.outputs[0])) return false;
+    if (!is_flat_at_zero(match, under)) return false;
     to.scope_of(id);
     GraphBuilder& builder = to.builder();
-    const ValueId x = to.mapped(sum);
+    const ValueId x = to.mapped(under);
     const DType dtype = builder.dtype(x);
     const ValueId zero = builder.scalar(0, dtype);
     const ValueId is_zero = builder.add_node("Equal", {x, zero});

@@ -74,7 +74,7 @@ void AbsentIds::add_ranges(const DataSource& source) {
     try {
       source.check_numbers(index, -std::numeric_limits<double>::infinity(),
                            static_cast<double>(field.rows - 1), "");
-    } catch (const Error& error) {
+    } catch (const BadValues& error) {
       for (const Diagnostic& d : error.diagnostics()) {
         if (std::find(field.ranges.begin(), field.ranges.end(), d.got) == field.ranges.end())
           field.ranges.push_back(d.got);

@@ -50,14 +50,14 @@ std::string copied_input(const Graph& graph, ValueId id) {
   return "";
 }
 
-/// Adds the problems that a check of a field throws: what the values are for, and once how to fix
-/// them.
+/// Adds what a check of a field finds in its values: what they are for, and once how to fix them. A
+/// failure of reading them passes through.
 template <class Check>
 void collect(const std::string& meaning, std::string fix, std::vector<Diagnostic>& problems,
              Check check) {
   try {
     check();
-  } catch (const Error& error) {
+  } catch (const BadValues& error) {
     for (Diagnostic d : error.diagnostics()) {
       d.message += ": " + meaning;
       if (d.fix.empty()) d.fix = std::exchange(fix, "");

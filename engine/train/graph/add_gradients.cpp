@@ -1,4 +1,6 @@
 // What trains in a step: its losses, the parameters, their gradients.
+#include <algorithm>
+
 #include "engine/gradient/gradient.h"
 #include "engine/graph/parameter_names.h"
 #include "engine/train/graph/loss_scale.h"
@@ -7,6 +9,20 @@
 #include "engine/train/updates/layer_decay.h"
 
 namespace tandem {
+namespace {
+
+[[noreturn]] void refuse_without_gradients(const TrainingBuild& build) {
+  const Chosen& first = build.parameters.front().chosen;
+  Diagnostic d = at(build.config().model.where, first.parameter.path,
+                    "nothing to train: the loss has no gradient for any parameter");
+  d.fix =
+      "`tandem inspect MODEL` says what gradients do not pass, such as the operators of a "
+      "quantized "
+      "file: train the float model";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+}  // namespace
 
 void name_losses(TrainingBuild& build) {
   build.result.denominators = build.loss.denominators;
@@ -43,6 +59,8 @@ void add_gradients(TrainingBuild& build) {
   const GradientSeed seed{build.loss.total,
                           build.loss_scale ? build.loss_scale : g.scalar(1.0, DType::float32)};
   const std::vector<ValueId> gradients = add_gradients(g, std::span(&seed, 1), wanted);
+  if (std::none_of(gradients.begin(), gradients.end(), [](ValueId id) { return bool(id); }))
+    refuse_without_gradients(build);
   for (std::size_t i = 0; i < gradients.size(); ++i) build.parameters[i].gradient = gradients[i];
 }
 

@@ -20,8 +20,8 @@ std::optional<Diagnostic> wrong_type(const Chosen& chosen, bool has_states) {
                     chosen.kind_key + " = \"" + std::string(chosen.options.name()) +
                         "\" cannot update a parameter of this element type");
   d.fix =
-      "write the model with this parameter in float32 (precision.compute makes products of 16 "
-      "bits), or leave it as it is: parameters.freeze = [ { at = \"" +
+      "write the model with this parameter in float32, or leave it as it is: parameters.freeze = [ "
+      "{ at = \"" +
       path + "\" } ]";
   d.expected = "float32";
   d.got = to_string(type);

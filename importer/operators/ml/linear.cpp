@@ -1,5 +1,6 @@
 // Linear models of ai.onnx.ml. Their coefficients and intercepts are attributes in the file and
-// inputs 1 and 2 here (importer/file/attribute_weights.h), but for nodes in functions and bodies.
+// inputs 1 and 2 here (importer/weights/attribute_weights.h), but for nodes in functions and
+// bodies.
 #include <fmt/format.h>
 
 #include <algorithm>

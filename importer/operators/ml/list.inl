@@ -1,7 +1,7 @@
 // The operators of ai.onnx.ml that import reads: what skl2onnx writes for linear models, networks and
 // what comes before them. TANDEM_IMPORT(NAME, function, …) as in ../all.inl, with functions of the
 // namespace `ml`. Inputs 1 and 2 of the linear models are attributes in the file:
-// importer/file/attribute_weights.h.
+// importer/weights/attribute_weights.h.
 
 TANDEM_IMPORT(LinearRegressor, linear_regressor, .weights = {1, 2})
 TANDEM_IMPORT(LinearClassifier, linear_classifier, .weights = {1, 2})

@@ -48,7 +48,7 @@ def settings_of(*groups: Mapping[str, Any] | None) -> list[str]:
     """Settings as the library reads them: KEY=VALUE. A key may have dots; a dict replaces a whole table."""
     settings: dict[str, str] = {}
     for group in groups:
-        for key, value in (group or {}).items():
+        for key, value in _mapping_of(group).items():
             if not isinstance(key, str) or not key or "=" in key or "\n" in key:
                 refuse("this is no key of train.toml", got=repr(key))
             if key in settings:
@@ -82,24 +82,43 @@ def policy_text(rules: Iterable[str | Mapping[str, Any]]) -> str:
 
 def merged_settings(first: Mapping[str, Any] | None, second: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of both. Raises an Error about a key that both have."""
-    for key in first or {}:
+    given = _mapping_of(first)
+    for key in given:
         if key in second:
             refuse("this key is given twice", path=str(key))
-    return {**(first or {}), **second}
+    return {**given, **second}
 
 
 def rules_of(rules: Iterable[str | Mapping[str, Any]]) -> list[str]:
     """Rules of a policy, each a dict or its TOML text."""
-    if isinstance(rules, (str, Mapping)):
+    if isinstance(rules, (str, Mapping)) or not isinstance(rules, Iterable):
         refuse("rules are a list", path="place", got=repr(rules))
-    return [rule if isinstance(rule, str) else toml_value(rule, "place") for rule in rules]
+    return [_rule_text(rule) for rule in rules]
 
 
 def texts_of(texts: Iterable[str], name: str) -> list[str]:
     """A list of str, which a single str is not."""
-    if isinstance(texts, str):
-        refuse("this is a list of str", path=name, got=repr(texts), fix=f"[{texts!r}]")
-    return [str(text) for text in texts]
+    is_one = isinstance(texts, str)
+    found = [] if is_one or not isinstance(texts, Iterable) else list(texts)
+    if is_one or not isinstance(texts, Iterable) or not all(isinstance(text, str) for text in found):
+        refuse("this is a list of str", path=name, got=repr(texts), fix=f"[{texts!r}]" if is_one else "")
+    return found
+
+
+def _mapping_of(settings: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if settings is None:
+        return {}
+    if not isinstance(settings, Mapping):
+        refuse("settings are a dict of keys of train.toml", got=repr(settings))
+    return settings
+
+
+def _rule_text(rule: str | Mapping[str, Any]) -> str:
+    if isinstance(rule, str):
+        return rule
+    if not isinstance(rule, Mapping):
+        refuse("a rule is a dict, or its text in TOML", path="place", got=repr(rule))
+    return toml_value(rule, "place")
 
 
 def _with_terms(loss: Any) -> Any:

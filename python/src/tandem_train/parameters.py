@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
-from typing import Any
+from typing import Any, NoReturn
 
 from tandem_train import _tandem
 from tandem_train._arrays import Array
-from tandem_train._errors import refuse
+from tandem_train._errors import no_pickle, refuse
 
 
 class Parameters(MutableMapping[str, Array]):
@@ -46,6 +46,9 @@ class Parameters(MutableMapping[str, Array]):
     def copy(self) -> dict[str, Array]:
         """All values, read at once."""
         return self._session.parameters()
+
+    def __reduce__(self) -> NoReturn:
+        no_pickle("Parameters object", "copy() returns a dict of arrays")
 
     def __repr__(self) -> str:
         return f"Parameters({', '.join(self._all_names())})"

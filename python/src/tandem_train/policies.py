@@ -11,6 +11,7 @@ from tandem_train import _tandem
 from tandem_train._errors import refuse
 from tandem_train._paths import Path, path_text
 from tandem_train._toml import rules_of, settings_of, texts_of
+from tandem_train._values import count_of, text_of
 from tandem_train.report import FoundPolicy, Plan, Report
 from tandem_train.tools import extents_of
 
@@ -27,7 +28,9 @@ def plan(model_or_config: Path, policy: Path = "", **options: Any) -> Plan:
 
 def explain(model_or_config: Path, name: str, policy: Path = "", *, phase: str = "", **options: Any) -> Report:
     """Where an operator or a parameter is, and which line of the policy decided it. Options as for `plan`."""
-    fields = _tandem.policy_explain(_options(model_or_config, policy, options), str(name), phase)
+    fields = _tandem.policy_explain(
+        _options(model_or_config, policy, options), text_of(name, "name"), text_of(phase, "phase")
+    )
     return Report(fields["text"], fields["json"], fields["warnings"])
 
 
@@ -46,9 +49,11 @@ def auto(
     Rules of `policy` hold. Options as for `plan`.
     """
     automatic = _tandem.PolicyAutoOptions()
+    if not isinstance(budgets, Mapping | None):
+        refuse("budgets are a dict of sizes by device", path="budgets", got=repr(budgets))
     automatic.budgets = [f"{device}={size}" for device, size in (budgets or {}).items()]
     automatic.measure = bool(measure)
-    automatic.most_plans = most_plans
+    automatic.most_plans = count_of(most_plans, "most_plans")
     filled = _options(model_or_config, policy, options)
     with tempfile.TemporaryDirectory(prefix="tandem-") as folder:
         automatic.to = path_text(to, "to") or str(pathlib.Path(folder) / "policy.toml")
@@ -71,8 +76,8 @@ def _options(model_or_config: Path, policy: Path, options: dict[str, Any]) -> _t
     filled.place = rules_of(options.pop("place", ()))
     filled.devices = texts_of(options.pop("devices", ()), "devices")
     filled.profile = path_text(options.pop("profile", ""), "profile")
-    filled.ranks = options.pop("ranks", 1)
-    filled.network = options.pop("network", "")
+    filled.ranks = count_of(options.pop("ranks", 1), "ranks", 1)
+    filled.network = text_of(options.pop("network", ""), "network")
     for name in options:
         refuse("there is no such option", path=name)
     return filled

@@ -29,13 +29,15 @@ def from_torch(
     outputs: Sequence[str],
     batch_size: int,
     settings: Mapping[str, Any] | None = None,
+    metrics: Sequence[str | Mapping[str, Any]] = (),
     **keys: Unpack[SessionKeys],
 ) -> Session:
     """Exports a torch.nn.Module in its training form and opens a Session.
 
     `example_inputs`: a tensor or a tuple, with samples on axis 0, which stays free. `inputs`, `outputs`: names for the
-    arrays of `step` and `predict`. Other keywords are keys of train.toml. Parameters with requires_grad = False, and
-    buffers other than running statistics, do not train. The module stays as it is; `Session.copy_to` writes into it.
+    arrays of `step` and `predict`. `metrics`: as for a Session. Other keywords are keys of train.toml. Parameters with
+    requires_grad = False, buffers other than running statistics, and rows of tables at padding_idx do not train. The
+    module stays as it is; `Session.copy_to` writes into it.
     """
     torch = imported_torch()
     if not isinstance(module, torch.nn.Module):
@@ -48,8 +50,8 @@ def from_torch(
     folder = tempfile.TemporaryDirectory(prefix="tandem-")
     path = pathlib.Path(folder.name) / "model.onnx"
     _export(torch, module, examples, path, inputs, outputs)
-    all_keys = _with_frozen(_frozen(module, path), merged_settings(settings, keys))
-    session = Session(path, batch_size, settings=all_keys)
+    all_keys = _with_rules(_rules(torch, module, path), merged_settings(settings, keys))
+    session = Session(path, batch_size, settings=all_keys, metrics=metrics)
     session._folder = folder  # type: ignore[attr-defined]  # as long as the session lives
     session._unused = frozenset(name for name, _ in module.named_parameters()) - frozenset(session.parameters)
     return session
@@ -91,23 +93,37 @@ def _set_buffers(path: pathlib.Path, buffers: dict[str, Any]) -> None:
     onnx.save(model, path)
 
 
-def _frozen(module: Any, path: pathlib.Path) -> list[str]:
-    """Names in the file that would train, and are not to."""
-    trains = {name for name, parameter in module.named_parameters(remove_duplicate=False) if parameter.requires_grad}
-    own = set(module.state_dict()) - trains
+def _rules(torch: Any, module: Any, path: pathlib.Path) -> dict[str, list[dict[str, Any]]]:
+    """Which parameters, and which rows, do not train, which the file does not say."""
     report = inspect(path, bind={"batch": 2}, parameters=True)
-    return [p["name"] for p in report.data["parameters"] if p["name"] in own and p["trainable"]]
+    trainable = [p["name"] for p in report.data["parameters"] if p["trainable"]]
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    own = set(module.state_dict())
+    frozen = [name for name in trainable if name in own and not (name in parameters and parameters[name].requires_grad)]
+    tensors = [id(parameter) for parameter in parameters.values()]
+    padded = []
+    for prefix, part in module.named_modules():
+        if not isinstance(part, (torch.nn.Embedding, torch.nn.EmbeddingBag)) or part.padding_idx is None:
+            continue
+        name = f"{prefix}.weight".removeprefix(".")
+        is_tied = tensors.count(id(part.weight)) > 1  # its other reader gives the row a gradient
+        if name in trainable and name not in frozen and not is_tied:
+            padded.append({"at": name, "rows": [part.padding_idx]})
+    return {"freeze": [{"at": name} for name in frozen], "fixed_rows": padded}
 
 
-def _with_frozen(names: list[str], keys: dict[str, Any]) -> dict[str, Any]:
-    """The settings with a rule for each name, in front of the caller's: the last rule that covers it decides."""
-    if not names:
-        return keys
-    frozen = [{"at": name} for name in names]
-    if "parameters" not in keys:
-        return {**keys, "parameters.freeze": [*frozen, *keys.get("parameters.freeze", [])]}
-    table = keys["parameters"]
-    return {**keys, "parameters": {**table, "freeze": [*frozen, *table.get("freeze", [])]}}
+def _with_rules(rules: dict[str, list[dict[str, Any]]], keys: dict[str, Any]) -> dict[str, Any]:
+    """The settings with these rules in front of the caller's: the last rule that covers a parameter decides."""
+    result = dict(keys)
+    for key, own in rules.items():
+        if not own:
+            continue
+        if "parameters" in result:
+            table = result["parameters"]
+            result["parameters"] = {**table, key: [*own, *table.get(key, [])]}
+        else:
+            result[f"parameters.{key}"] = [*own, *result.get(f"parameters.{key}", [])]
+    return result
 
 
 @contextlib.contextmanager

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 import pathlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, Unpack
 
 from tandem_train import _state_file, _tandem
@@ -15,6 +14,7 @@ from tandem_train._keywords import SessionKeys
 from tandem_train._module_state import copy_state
 from tandem_train._paths import Path, path_text
 from tandem_train._toml import merged_settings, policy_text, rules_in, settings_of
+from tandem_train._values import count_of, learning_rate_of
 from tandem_train.parameters import Parameters
 
 _STATE = "state.safetensors"
@@ -35,15 +35,16 @@ class Session:
         batch_size: int,
         *,
         settings: Mapping[str, Any] | None = None,
+        metrics: Sequence[str | Mapping[str, Any]] = (),
         **keys: Unpack[SessionKeys],
     ) -> None:
-        try:
-            samples = 0 if isinstance(batch_size, bool) else operator.index(batch_size)
-        except TypeError:
-            samples = 0
-        if not 0 < samples < 2**63:
-            refuse("batch_size is a number of samples", path="batch_size", expected="1 or more", got=repr(batch_size))
+        """`metrics`: what `evaluate` measures besides the loss: names, or values of tt.metric."""
+        samples = count_of(batch_size, "batch_size", 1, 2**63 - 1)
         given = merged_settings(settings, keys)
+        if not isinstance(metrics, (list, tuple)):
+            refuse("metrics are a list", path="metrics", got=repr(metrics))
+        if metrics:
+            given = merged_settings(given, {"eval.metrics": metrics})
         with tempfile.TemporaryDirectory(prefix="tandem-") as folder:
             if (rules := rules_in(given.get("policy"))) is not None:
                 policy = pathlib.Path(folder) / "policy.toml"
@@ -65,22 +66,34 @@ class Session:
         """The model's outputs in inference form, for any number of samples."""
         return self._session.predict(_merged(feeds, arrays))
 
+    def evaluate(self, feeds: Mapping[str, Any] | None = None, /, **arrays: Any) -> dict[str, float]:
+        """The loss, its named terms and `metrics` in inference form, exact over all samples of the arrays.
+
+        Takes what `step` takes, for any number of samples. Nothing is trained.
+        """
+        return self._session.evaluate(_merged(feeds, arrays))
+
     @property
     def parameters(self) -> Parameters:
         return self._parameters
 
-    def _set_learning_rate(self, lr: float) -> None:
+    @property
+    def learning_rate(self) -> float:
+        """What was set, else optimizer.lr; schedules multiply it. From the next step on, a new value replaces it."""
+        return self._session.learning_rate()
+
+    @learning_rate.setter
+    def learning_rate(self, lr: float) -> None:
         self.set_learning_rate(lr)
 
-    learning_rate = property(
-        None, _set_learning_rate, None, "From the next step on it replaces optimizer.lr; it can only be set."
-    )
+    @property
+    def steps(self) -> int:
+        """The steps that were taken, those before a restored state included."""
+        return self._session.steps()
 
     def set_learning_rate(self, lr: float) -> None:
         """From the next step on `lr` replaces optimizer.lr: groups keep their ratio to it, and schedules multiply it."""
-        if isinstance(lr, bool) or not hasattr(lr, "__float__"):
-            refuse("not a learning rate", path="learning_rate", expected="a number of 0 or more", got=repr(lr))
-        self._session.set_learning_rate(float(lr))
+        self._session.set_learning_rate(learning_rate_of(lr))
 
     def save_state(self, path: Path) -> None:
         """Saves all that the next steps depend on. The file appears once it is whole."""

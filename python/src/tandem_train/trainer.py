@@ -146,6 +146,8 @@ class _Listener:
     """Gets reports of the extension module, which calls it in the thread of the run."""
 
     def __init__(self, callbacks: Iterable[Callback]) -> None:
+        if not isinstance(callbacks, Iterable):
+            refuse("callbacks are a list", path="callbacks", got=repr(callbacks))
         self.callbacks = list(callbacks)
         for callback in self.callbacks:
             if not isinstance(callback, Callback):

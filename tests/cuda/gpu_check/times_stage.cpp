@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 
+#include "api/program/machine.h"
 #include "engine/formats/arrays/npy.h"
 #include "tandem/tandem.h"
 #include "tests/cuda/gpu_check/stages.h"

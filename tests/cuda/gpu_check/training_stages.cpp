@@ -4,6 +4,7 @@
 #include <cstring>
 #include <exception>
 
+#include "api/program/policy_files.h"
 #include "tests/cuda/gpu_check/counted_captures.h"
 #include "tests/cuda/gpu_check/networks.h"
 #include "tests/cuda/gpu_check/stages.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <numbers>
 #include <random>
 #include <set>
 
@@ -104,16 +105,44 @@ class RandomChains {
     return g_.add_node("Where", {g_.add_node("Equal", {p, number(0)}), number(0), product});
   }
   ValueId norm(ValueId x) {
-    const ValueId squares = of_chain(g_.reduce_sum(g_.mul(x, x), {pick(2)}, true));
-    return g_.add(x, g_.add_node("Sqrt", {squares}));
+    const ValueId y = any();
+    const ValueId squares = pick(2) == 0
+                                ? g_.reduce_sum(g_.mul(x, x), {pick(2)}, true)
+                                : either("Add", g_.mul(x, x), g_.add_node("Pow", {y, number(2)}));
+    return g_.add(x, g_.add_node("Sqrt", {of_chain(squares)}));
+  }
+  ValueId cut_logarithm(ValueId x) {
+    const ValueId log = of_chain(g_.add_node("Log", {g_.mul(x, x)}));
+    return pick(2) == 0 ? either("Max", log, number(-2))
+                        : g_.add_node("Clip", {log}, {{"min", -2.0}, {"max", -0.5}});
+  }
+  /// sin(2x) / (2x)
+  ValueId guarded_quotient(ValueId x) {
+    const ValueId twice = either("Mul", x, number(2));
+    const ValueId quotient = of_chain(g_.div(g_.add_node("Sin", {twice}), twice));
+    return g_.add_node("Where", {g_.add_node("Equal", {x, number(0)}), number(1), quotient});
+  }
+  /// atan2(y, x)
+  ValueId angle(ValueId x) {
+    const ValueId y = any(), pi = number(std::numbers::pi);
+    const ValueId a = of_chain(g_.add_node("Atan", {g_.div(y, x)}));
+    const ValueId is_above = g_.add_node("Greater", {y, number(0)});
+    const ValueId turned = g_.add_node("Where", {is_above, either("Add", a, pi), g_.sub(a, pi)});
+    return g_.add_node("Where", {g_.add_node("Less", {x, number(0)}), turned, a});
   }
   ValueId logarithm(ValueId x) {
-    switch (pick(4)) {
+    switch (pick(6)) {
       case 0:
         return g_.add_node("Log", {of_chain(g_.add_node("Sigmoid", {x}))});
       case 1:
         return g_.add_node("Log", {softmax(x, pick(2))});
       case 2:
+        return g_.add_node("Log", {of_chain(g_.add_node("Cosh", {x}))});
+      case 3:
+        return g_.add_node("Log", {of_chain(g_.add_node("CumSum", {g_.add_node("Exp", {x})},
+                                                        {{"axis", std::int64_t{1}},
+                                                         {"reverse", std::int64_t{pick(2)}}}))});
+      case 4:
         return g_.add_node("Log", {either("Add", of_chain(g_.add_node("Exp", {x})), number(1))});
       default:
         return g_.sub(x, g_.add_node("Log", {g_.reduce_sum(g_.add_node("Exp", {x}), {1}, true)}));
@@ -156,11 +185,19 @@ class RandomChains {
 
   ValueId chain(ValueId x) {
     using Chain = ValueId (RandomChains::*)(ValueId);
-    static constexpr Chain chains[] = {&RandomChains::gelu,      &RandomChains::layer_normalization,
-                                       &RandomChains::attention, &RandomChains::entropy,
-                                       &RandomChains::norm,      &RandomChains::logarithm,
-                                       &RandomChains::bag,       &RandomChains::exponential,
-                                       &RandomChains::idle,      &RandomChains::product};
+    static constexpr Chain chains[] = {&RandomChains::gelu,
+                                       &RandomChains::layer_normalization,
+                                       &RandomChains::attention,
+                                       &RandomChains::entropy,
+                                       &RandomChains::norm,
+                                       &RandomChains::logarithm,
+                                       &RandomChains::bag,
+                                       &RandomChains::exponential,
+                                       &RandomChains::idle,
+                                       &RandomChains::product,
+                                       &RandomChains::angle,
+                                       &RandomChains::cut_logarithm,
+                                       &RandomChains::guarded_quotient};
     return (this->*chains[pick(static_cast<int>(std::size(chains)))])(x);
   }
 

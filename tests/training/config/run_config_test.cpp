@@ -119,6 +119,28 @@ keep = 2
 every = "50 steps"
 )toml";
 
+TEST(RunConfig, SeparatorsAreNamedOrWritten) {
+  const auto with = [](const std::string& separator) {
+    return std::vector<std::string>{
+        "data={kind='csv', header=true, train={files='t.csv'}, "
+        "fields={x='x'}, separator=\"" +
+        separator + "\"}"};
+  };
+  const std::pair<const char*, Separator> all[] = {
+      {"|", Separator::bar},         {"bar", Separator::bar},
+      {"\\t", Separator::tab},       {"tab", Separator::tab},
+      {",", Separator::comma},       {"comma", Separator::comma},
+      {";", Separator::semicolon},   {"semicolon", Separator::semicolon},
+      {"auto", Separator::automatic}};
+  for (const auto& [text, wanted] : all)
+    EXPECT_EQ(std::get<CsvTable>(parse(minimal, with(text)).data->kind).separator, wanted) << text;
+  const std::vector<Diagnostic> errors = errors_of(minimal, with("x"));
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0].expected,
+            "auto, ,, ;, tab, bar; also \"|\" for bar, \"\\t\" for tab, \"comma\" for ,, "
+            "\"semicolon\" for ;");
+}
+
 TEST(RunConfig, ReadsEveryKey) {
   ::unsetenv("TANDEM_TEST_ROOT");
   const RunConfig c = parse(full);

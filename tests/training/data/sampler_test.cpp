@@ -1,4 +1,5 @@
 // data.train.sampler and data.train.sources: from files and keys to the samples that are read.
+// Mistakes: tests/expected/data/order.txt.
 #include "engine/data/order/sampler.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +10,6 @@
 
 #include "engine/config/run_config.h"
 #include "tests/training/data/data_config_text.h"
-#include "tests/training/error_text.h"
 
 namespace tandem {
 namespace {
@@ -17,7 +17,6 @@ namespace {
 using ::testing::AllOf;
 using testing::data_config;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
 using testing::ids_of;
 using testing::TemporaryFolder;
@@ -42,9 +41,6 @@ class Sampler : public ::testing::Test {
                                     train + "}\n" + more +
                                     "fields = { x = { from = 'x', as = ['int64'] }, kind = { from "
                                     "= 'kind', as = ['int64'] }, weight = 'weight' }\n");
-  }
-  std::string refusal(const std::string& train, const std::string& more = "") {
-    return error_of([&] { open(train, more); });
   }
   static std::int64_t count_in(const Samples& samples, std::int64_t first, std::int64_t end) {
     return std::count_if(samples.begin(), samples.end(),
@@ -83,30 +79,6 @@ TEST_F(Sampler, BalancedReadsAsManySamplesAsThereAre) {
   for (std::int64_t epoch = 0; epoch < 1000; ++epoch)
     of_seven += count_in(sets.order->epoch(1, epoch).samples, 3, 4);
   EXPECT_NEAR(static_cast<double>(of_seven), 2000, 160);
-}
-
-TEST_F(Sampler, MistakesAreNamed) {
-  write("a.csv", "0,0,1\n1,5,-2\n2,1,4\n");
-  write("zero.csv", "0,0,0\n1,0,0\n");
-  const auto with = [](const std::string& sampler) {
-    return "files = ['a.csv'], sampler = { " + sampler + " }";
-  };
-  EXPECT_THAT(refusal(with("kind = 'weighted', field = 'wieght'")),
-              AllOf(HasSubstr("there is no data field \"wieght\""), HasSubstr("did you mean")));
-  EXPECT_THAT(refusal(with("kind = 'weighted', field = 'weight'")),
-              AllOf(HasSubstr("a.csv:2"), HasSubstr("not a weight"), HasSubstr("-2")));
-  EXPECT_THAT(refusal(with("kind = 'balanced', field = 'weight'")),
-              HasSubstr("an integer for each sample"));
-  EXPECT_THAT(refusal(with("kind = 'weighted', field = 'kind', class_weights = [1, 1]")),
-              AllOf(HasSubstr("a.csv:2"), HasSubstr("this class has no weight")));
-  EXPECT_THAT(refusal("files = ['zero.csv'], sampler = { kind = 'weighted', field = 'weight' }"),
-              HasSubstr("all samples have the weight 0"));
-  EXPECT_THAT(refusal(with("kind = 'weighted'")), HasSubstr("nothing says how samples are drawn"));
-  EXPECT_THAT(refusal(with("field = 'weight'")), HasSubstr("not an option of shuffle"));
-  EXPECT_THAT(refusal(with("kind = 'weighted', field = 'kind', class_weights = [0, 0]")),
-              HasSubstr("no class is ever drawn"));
-  EXPECT_THAT(refusal(with("kind = 'balanced', field = 'kind'") + ", shuffle = 'none'"),
-              HasSubstr("a sampler that draws has no order to shuffle"));
 }
 
 TEST_F(Sampler, AShuffleOfTheCommandLineTakesNoOptionsOfTheFile) {
@@ -159,25 +131,6 @@ TEST_F(Sampler, SourcesLoseWhatIsHeldOut) {
   EXPECT_EQ(shares[1].first, shares[0].count);
   EXPECT_LT(ids_of(*sets.train, "x", shares[1].first - 1)[0], 100);
   EXPECT_GE(ids_of(*sets.train, "x", shares[1].first)[0], 100);
-}
-
-TEST_F(Sampler, MistakesOfSourcesAreNamed) {
-  write_rows("a.csv", 0, 3, "0,1");
-  write_rows("b.csv", 9, 3, "0,1");
-  EXPECT_THAT(refusal("sources = [ { files = ['a.csv'] }, { files = ['a.csv'] } ]"),
-              HasSubstr("a file is in two sources"));
-  EXPECT_THAT(refusal("files = ['b.csv'], sources = [ { files = ['a.csv'] } ]"),
-              HasSubstr("either files or sources"));
-  EXPECT_THAT(refusal("sources = [ { files = ['a.csv'], weight = 0 }, { files = ['b.csv'] } ]"),
-              HasSubstr("out of range"));
-  EXPECT_THAT(refusal("sources = [ { weight = 1 } ]"), HasSubstr("files"));
-  EXPECT_THAT(refusal("shuffle = 'none'"), HasSubstr("this key is missing"));
-  EXPECT_THAT(refusal("files = ['a.csv'], epoch_end = 'first'"),
-              HasSubstr("there is only one source"));
-  EXPECT_THAT(
-      refusal("sources = [ { files = ['a.csv'] }, { files = ['b.csv'] } ], sampler = { kind "
-              "= 'balanced', field = 'kind' }"),
-      HasSubstr("a sampler draws from all samples"));
 }
 
 }  // namespace

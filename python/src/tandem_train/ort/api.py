@@ -12,6 +12,7 @@ from tandem_train import _tandem
 from tandem_train._arrays import Array
 from tandem_train._errors import refuse
 from tandem_train._paths import Path, path_text
+from tandem_train._values import count_of, learning_rate_of
 from tandem_train.ort._files import Checkpoint, Property, settings_in
 from tandem_train.ort._held_steps import OPTIMIZERS, HeldSteps
 from tandem_train.ort._losses import LOSSES
@@ -119,6 +120,8 @@ class CheckpointState:
         cls, state: CheckpointState, checkpoint_uri: Path, include_optimizer_state: bool = False
     ) -> None:
         """Saves parameters and properties; with the states of the optimizer, training continues bit for bit."""
+        if not isinstance(state, CheckpointState):
+            refuse("this is no CheckpointState", path="state", got=type(state).__name__)
         values = state._module._steps.values() if state._module is not None else state._checkpoint.parameters
         made = Checkpoint(values, state._checkpoint.trainable, dict(state._properties.items()))
         if include_optimizer_state and state._module is not None:
@@ -172,10 +175,12 @@ class Module:
     ) -> None:
         if session_options is not None:
             refuse("there are no options of onnxruntime's sessions here", path="session_options")
+        if not isinstance(state, CheckpointState):
+            refuse("this is no CheckpointState", path="state", got=type(state).__name__)
         if state._module is not None:
             refuse("another module trains this state", path="state", fix="load the checkpoint again")
-        if device.split(":")[0] not in ("cpu", "cuda"):
-            refuse("there is no such device", path="device", expected="cpu or cuda", got=device)
+        if str(device).split(":")[0] not in ("cpu", "cuda"):
+            refuse("there is no such device", path="device", expected="cpu or cuda", got=str(device))
         path = pathlib.Path(path_text(train_model_uri, "train_model_uri"))
         self._settings = settings_in(path, "training model")
         self._has_eval = eval_model_uri is not None
@@ -184,7 +189,7 @@ class Module:
             if other != self._settings:
                 refuse("it was made with other settings than the training model", path="eval_model_uri")
         self.training = True
-        self._steps = HeldSteps(path, self._settings, state._checkpoint, "gpu" if device != "cpu" else "cpu")
+        self._steps = HeldSteps(path, self._settings, state._checkpoint, "gpu" if str(device) != "cpu" else "cpu")
         self._state = state
         self._optimizer: Optimizer | None = None
         state._module = self
@@ -267,6 +272,8 @@ class Optimizer:
     """`step` updates the parameters of a module."""
 
     def __init__(self, optimizer_uri: Path, module: Module) -> None:
+        if not isinstance(module, Module):
+            refuse("this is no Module", path="module", got=type(module).__name__)
         path = pathlib.Path(path_text(optimizer_uri, "optimizer_uri"))
         kind = settings_in(path, "optimizer's file").get("optimizer")
         if kind not in OPTIMIZERS:
@@ -283,7 +290,7 @@ class Optimizer:
 
     def set_learning_rate(self, learning_rate: float) -> None:
         self._module._steps.check_learning_rate()
-        self._learning_rate = float(learning_rate)
+        self._learning_rate = learning_rate_of(learning_rate)
 
     def get_learning_rate(self) -> float:
         return self._learning_rate
@@ -293,10 +300,13 @@ class LinearLRScheduler:
     """A learning rate that rises linearly from 0 during the warm-up, and falls linearly to 0 at the last step."""
 
     def __init__(self, optimizer: Optimizer, warmup_step_count: int, total_step_count: int, initial_lr: float) -> None:
-        if not 0 <= warmup_step_count <= total_step_count:
+        if not isinstance(optimizer, Optimizer):
+            refuse("this is no Optimizer", path="optimizer", got=type(optimizer).__name__)
+        total = count_of(total_step_count, "total_step_count")
+        if count_of(warmup_step_count, "warmup_step_count") > total:
             refuse("the warm-up is a part of all steps", path="warmup_step_count", got=str(warmup_step_count))
         self._optimizer, self._warmup, self._total = optimizer, warmup_step_count, total_step_count
-        self._initial_lr = initial_lr
+        self._initial_lr = learning_rate_of(initial_lr)
         self.step()
 
     def step(self) -> None:
