@@ -1,6 +1,6 @@
 # Finds everything that Tandem uses and does not write itself. Each missing library gets one line that
 # says what installs it. After this file: DNNL::dnnl, onnx, fmt::fmt, tomlplusplus, CLI11::CLI11,
-# nlohmann_json::nlohmann_json, ZLIB::ZLIB, JPEG::JPEG, PNG::PNG, PCRE2::PCRE2 and UTF8PROC::UTF8PROC where they are there, OpenMP::OpenMP_CXX, Threads::Threads, GTest::*, benchmark::*.
+# nlohmann_json::nlohmann_json, ZLIB::ZLIB, JPEG::JPEG, PNG::PNG, PCRE2::PCRE2, UTF8PROC::UTF8PROC and tandem_httplib where they are there, OpenMP::OpenMP_CXX, Threads::Threads, GTest::*, benchmark::*.
 
 set(missing_dependencies "")
 macro(tandem_require name)
@@ -9,7 +9,7 @@ macro(tandem_require name)
   endif()
 endmacro()
 
-# tools/setup.sh decides where the two libraries that no Debian package brings are.
+# tools/setup.sh decides where the libraries that no Debian package brings are.
 set(TANDEM_DEPS "$ENV{TANDEM_DEPS}" CACHE PATH "Folder that tools/setup.sh fills; empty: its default")
 set(environment "")
 if(TANDEM_DEPS)
@@ -26,6 +26,8 @@ if(TANDEM_ONEDNN)
 endif()
 string(REGEX MATCH "onnx=([^\n]*)" _ "${prefixes}")
 set(onnx_prefix "${CMAKE_MATCH_1}")
+string(REGEX MATCH "httplib=([^\n]*)" _ "${prefixes}")
+set(httplib_prefix "${CMAKE_MATCH_1}")
 string(REGEX MATCH "python=([^\n]*)" _ "${prefixes}")
 set(python_prefix "${CMAKE_MATCH_1}")
 
@@ -90,6 +92,17 @@ function(tandem_find_text_library name header library package)
 endfunction()
 tandem_find_text_library(PCRE2 pcre2.h pcre2-8 libpcre2-dev)
 tandem_find_text_library(UTF8PROC utf8proc.h utf8proc libutf8proc-dev)
+
+# optional: without it `tandem policy page` says what is missing
+if(EXISTS ${httplib_prefix}/httplib.cpp)
+  add_library(tandem_httplib STATIC ${httplib_prefix}/httplib.cpp)
+  target_include_directories(tandem_httplib SYSTEM INTERFACE ${httplib_prefix})
+  target_link_libraries(tandem_httplib PRIVATE Threads::Threads)
+  set_target_properties(tandem_httplib PROPERTIES CXX_STANDARD 20 POSITION_INDEPENDENT_CODE ON
+    ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+else()
+  message(STATUS "page: no `tandem policy page` in this build: tools/setup.sh installs cpp-httplib")
+endif()
 
 find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h)
 mark_as_advanced(TOMLPLUSPLUS_INCLUDE)

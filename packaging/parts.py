@@ -131,11 +131,10 @@ def copyright_file(parts):
 
 
 def prefixes(arguments):
-    """Folders of ONNX and oneDNN; "system" where a package of the system brings it."""
-    if arguments.onnx and arguments.onednn:
-        return {"onnx": arguments.onnx, "onednn": arguments.onednn}
+    """Folders of ONNX, oneDNN and cpp-httplib; "system" where a package of the system brings it."""
     printed = subprocess.run([ROOT / "tools/setup.sh", "--prefixes"], capture_output=True, text=True, check=True).stdout
-    return dict(line.split("=", 1) for line in printed.splitlines())
+    folders = dict(line.split("=", 1) for line in printed.splitlines())
+    return folders | {name: path for name in ("onnx", "onednn") if (path := getattr(arguments, name))}
 
 
 def write_notices(parts, folders, to):
@@ -143,7 +142,8 @@ def write_notices(parts, folders, to):
     for part in parts:
         for notice in part.get("notice", []):
             owner, path = notice.split(":", 1)
-            if folders[owner] != "system":
+            is_left_out = owner == "httplib" and not pathlib.Path(folders[owner]).is_dir()  # this build has no page
+            if folders[owner] != "system" and not is_left_out:
                 source = pathlib.Path(folders[owner]) / path
                 (to / f"{owner}.{source.name}").write_bytes(source.read_bytes())
 

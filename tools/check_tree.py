@@ -77,6 +77,7 @@ THIRD_PARTIES = [
     ("OpenMP", r"omp\.h", ["kernels", "bench", "tests"]),
     ("toml++", r"toml\+\+/", ["engine", "placement", "api", "tests"]),
     ("CLI11", r"CLI/", ["tools"]),
+    ("cpp-httplib", r"httplib\.h", ["api/commands/page"]),
     ("nanobind", r"nanobind/", ["python"]),
     ("Python's C API", r"Python\.h", ["python"]),
     ("GoogleTest", r"(gtest|gmock)/", ["tests"]),

@@ -1,6 +1,5 @@
-// tandem policy names | check | plan | explain | diff | edit | auto
+// tandem policy names | check | plan | explain | diff | edit | auto | page
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -8,6 +7,7 @@
 #include "tandem/tandem.h"
 #include "tools/arguments.h"
 #include "tools/interrupt.h"
+#include "tools/policy_words.h"
 #include "tools/progress_line.h"
 
 namespace tandem::tool {
@@ -15,9 +15,8 @@ namespace {
 
 constexpr int differs_code = 6;
 
-struct Options {
-  api::PolicyOptions policy;
-  std::vector<std::string> words, bind, set, filters;
+struct Options : PolicyWords {
+  std::vector<std::string> set, filters;
   std::string at, sort = "graph", phase;
   api::PolicyChange change;
   api::PolicyAutoOptions automatic;
@@ -25,9 +24,11 @@ struct Options {
 };
 using Shared = std::shared_ptr<Options>;
 
-[[noreturn]] void misuse(const std::string& what, const std::string& expected,
-                         const std::string& got) {
-  throw Error(ErrorKind::usage, Diagnostic{.message = what, .expected = expected, .got = got});
+Shared add_common(CLI::App& command, Invocation& invocation, const std::string& words) {
+  auto options = std::make_shared<Options>();
+  add_policy_words(command, *options, words);
+  command.add_flag("--json", invocation.json, "One JSON object on standard output");
+  return options;
 }
 
 std::pair<std::string, std::string> parse_pair(const std::string& option, const std::string& text) {
@@ -36,82 +37,8 @@ std::pair<std::string, std::string> parse_pair(const std::string& option, const 
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-/// Whether a word is KEY=VALUE; a path may contain `=` too, but has `/` before it.
-bool sets_key(const std::string& word) {
-  const std::size_t equals = word.find('=');
-  if (equals == std::string::npos || word.find('/') < equals) return false;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(word, ignored)) return true;
-  misuse("a file has this name, and it could set a key", "./" + word + " for the file", word);
-}
-
-/// Moves words that set keys of train.toml to the overrides; returns the others as names, at most
-/// `most`.
-std::vector<std::string> take_words(Options& options, std::size_t most,
-                                    const std::string& expected) {
-  std::vector<std::string> names;
-  for (const std::string& word : options.words) {
-    (sets_key(word) ? options.policy.overrides : names).push_back(word);
-  }
-  if (names.size() > most) misuse("too many arguments", expected, names.back());
-  for (const std::string& text : options.bind) {
-    options.policy.bind.push_back(parse_binding(text));
-  }
-  return names;
-}
-
-void add_ranks(CLI::App& command, api::PolicyOptions& options) {
-  command
-      .add_option("--ranks", options.ranks, "Plan one of this many processes that train together")
-      ->type_name("N");
-  command
-      .add_option(
-          "--network", options.network,
-          "The network between them: 100Gb/s,5us (default: the profile's, else 10Gb/s,20us)")
-      ->type_name("RATE,TIME");
-}
-
-void add_model(CLI::App& command, Options& options) {
-  command.add_option("--config", options.policy.config, "The train.toml that it is for");
-  command.add_option("--model", options.policy.model, "An ONNX file instead of a train.toml");
-  command.add_option("--bind", options.bind, "Of --model: extents of free dimensions, batch=32")
-      ->allow_extra_args(false);
-}
-
-Shared add_common(CLI::App& command, Invocation& invocation, const std::string& words) {
-  auto options = std::make_shared<Options>();
-  command.add_option("arguments", options->words, words)->type_name("");
-  add_model(command, *options);
-  add_placing(command, options->policy.place, options->policy.devices);
-  std::string accelerators;
-  for (const std::string& name : api::known_accelerators())
-    accelerators += (accelerators.empty() ? "" : ", ") + name;
-  command
-      .add_option("--profile", options->policy.profile,
-                  "The GPU for the cost model, which need not be in this machine: " + accelerators +
-                      "; or a stored device profile, a FILE (./h100 where it has such a name)")
-      ->type_name("NAME|FILE");
-  command.add_flag("--json", invocation.json, "One JSON object on standard output");
-  return options;
-}
-
-CLI::App* add_command(CLI::App& parent, const char* name, const char* help, const char* examples) {
-  CLI::App* command = parent.add_subcommand(name, help);
-  command->footer(std::string("Examples:\n") + examples);
-  return command;
-}
-
-constexpr const char* policy_words =
-    "The policy.toml (default: the configuration's; ./a=b.toml where its name has a =) and keys of "
-    "train.toml: batch_size=64";
-
-void take_policy(Options& options) {
-  const std::vector<std::string> names = take_words(options, 1, "one policy file");
-  if (!names.empty()) options.policy.policy = names[0];
-}
-
 void add_names(CLI::App& parent, Invocation& invocation) {
-  CLI::App* command = add_command(
+  CLI::App* command = add_policy_command(
       parent, "names", "What rules may name: operators and parameters, with shapes and bytes",
       "  tandem policy names --config train.toml --sort bytes\n"
       "  tandem policy names model.onnx --bind batch=32 --at 'blocks.{0..3}.**' --json\n"
@@ -132,7 +59,7 @@ void add_names(CLI::App& parent, Invocation& invocation) {
 }
 
 void add_check(CLI::App& parent, Invocation& invocation) {
-  CLI::App* command = add_command(
+  CLI::App* command = add_policy_command(
       parent, "check", "Read a policy and say what each rule matches; all errors at once",
       "  tandem policy check policy.toml --config train.toml --device gpu=emulated:0\n"
       "  tandem policy check policy.toml --model model.onnx --bind batch=32 --json\n"
@@ -145,7 +72,7 @@ void add_check(CLI::App& parent, Invocation& invocation) {
 }
 
 void add_plan(CLI::App& parent, Invocation& invocation) {
-  CLI::App* command = add_command(
+  CLI::App* command = add_policy_command(
       parent, "plan", "Memory, copies and time of a training step under a policy; nothing runs",
       "  tandem policy plan policy.toml --config train.toml\n"
       "  tandem policy plan policy.toml --config train.toml --device gpu=emulated:0,memory=2GiB\n"
@@ -164,7 +91,7 @@ void add_plan(CLI::App& parent, Invocation& invocation) {
 }
 
 void add_explain(CLI::App& parent, Invocation& invocation) {
-  CLI::App* command = add_command(
+  CLI::App* command = add_policy_command(
       parent, "explain", "Why operators and parameters are where they are: which line decided it",
       "  tandem policy explain fc1.MatMul --config train.toml\n"
       "  tandem policy explain policy.toml fc1:weight --config train.toml --phase update --json\n"
@@ -186,7 +113,7 @@ void add_explain(CLI::App& parent, Invocation& invocation) {
 }
 
 void add_policy_diff(CLI::App& parent, Invocation& invocation) {
-  CLI::App* command = add_command(
+  CLI::App* command = add_policy_command(
       parent, "diff", "What moves from one policy to another; change of memory, traffic and time",
       "  tandem policy diff old.toml new.toml --config train.toml\n"
       "  tandem policy diff new.toml --config train.toml --exit-code    against its own policy");
@@ -204,7 +131,7 @@ void add_policy_diff(CLI::App& parent, Invocation& invocation) {
 }
 
 void add_edit(CLI::App& parent, Invocation& invocation) {
-  CLI::App* command = add_command(
+  CLI::App* command = add_policy_command(
       parent, "edit", "Set or clear one rule of a policy file; comments and order stay",
       "  tandem policy edit policy.toml --at 'blocks.{0..3}.**' --set run=cpu --set acts=offload\n"
       "  tandem policy edit policy.toml --at 'head.**' --clear state\n"
@@ -245,7 +172,7 @@ void add_edit(CLI::App& parent, Invocation& invocation) {
 }
 
 void add_auto(CLI::App& parent, Invocation& invocation) {
-  CLI::App* command = add_command(
+  CLI::App* command = add_policy_command(
       parent, "auto", "Search a placement under memory budgets; write it as the policy's auto list",
       "  tandem policy auto policy.toml --config train.toml --budget gpu=20GiB\n"
       "  tandem policy auto new.toml --config train.toml --device gpu=emulated:0,memory=2GiB\n"
@@ -294,12 +221,14 @@ void add_auto(CLI::App& parent, Invocation& invocation) {
 
 void add_policy(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
-      "policy", "Look at a policy.toml: names, check, plan, explain, diff; edit it, search one");
+      "policy",
+      "Look at a policy.toml: names, check, plan, explain, diff, page; edit it, search one");
   command->require_subcommand(1);
   command->footer(
       "Examples:\n"
       "  tandem policy names --config train.toml\n"
       "  tandem policy plan policy.toml --config train.toml --device gpu=emulated:0,memory=2GiB\n"
+      "  tandem policy page policy.toml --config train.toml\n"
       "`tandem config keys --policy` lists the keys of the file.");
   add_names(*command, invocation);
   add_check(*command, invocation);
@@ -308,6 +237,7 @@ void add_policy(CLI::App& app, Invocation& invocation) {
   add_policy_diff(*command, invocation);
   add_edit(*command, invocation);
   add_auto(*command, invocation);
+  add_policy_page(*command, invocation);
 }
 
 }  // namespace tandem::tool

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs what Tandem's build needs and is not there yet. A second run does nothing.
 #
-#   tools/setup.sh              Debian packages, oneDNN, the ONNX C++ library, a Python with what the Python package's build
-#                               and tests need; cuobjdump, where there is nvcc 13 without it
+#   tools/setup.sh              Debian packages, oneDNN, the ONNX C++ library, cpp-httplib, a Python with what the Python
+#                               package's build and tests need; cuobjdump, where there is nvcc 13 without it
 #   tools/setup.sh --program    without that Python
 #   tools/setup.sh --developer  also clang-format, clang-tidy and clang (for `make check`, `make tidy` and the preset fuzz)
-#   tools/setup.sh --onnx       the ONNX C++ library alone, for recipes of packages that bring all else
+#   tools/setup.sh --onnx       the ONNX C++ library and cpp-httplib alone, for recipes of packages that bring all else
 #   tools/setup.sh --check      exit 0 if nothing is missing, else list it and exit 1
-#   tools/setup.sh --prefixes   print where the two libraries and that Python are (CMake reads this)
+#   tools/setup.sh --prefixes   print where the three libraries and that Python are (CMake reads this)
 #
 # TANDEM_DEPS    folder for what is no package    default: ${XDG_CACHE_HOME:-~/.cache}/tandem/deps
 # TANDEM_WHEELS  folder with the downloads, for machines without a network
@@ -30,6 +30,10 @@ onednn_hash=2f22a54d6a890ed14bfa185d42a4be65d8b5b1df85dc1f0f3a9abe31620416fb
 onednn_headers_hash=9763c69e8c907e119056bd52ad918ca84ac9ba939d130a99dfa95ccca3e5e284
 onnx_version=1.23.2
 onnx_hash=008cb0467b2bbee41448acc7da8b6f4e704624cb0d327a2d5adafc7ce19bc5b8
+# The sources of cpp-httplib are a part of this package of PyPI.
+httplib_version=0.58.0
+httplib_package=0.3.36
+httplib_hash=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
 cuobjdump_version=13.2.51
 cuobjdump_hash=95c69d3ddf0c2c1f535ec44c3433a66aeee19f588d9d22f73356e20b25f12b50
 
@@ -140,6 +144,21 @@ install_onnx() {
   say "ONNX $onnx_version is in $prefix"
 }
 
+httplib_prefix() { printf '%s/httplib-%s\n' "$deps" "$httplib_version"; }
+
+install_httplib() {
+  local work=$1/httplib archive=llama_cpp_python-$httplib_package.tar.gz
+  local sources=llama_cpp_python-$httplib_package/vendor/llama.cpp/vendor/cpp-httplib
+  mkdir -p "$work"
+  # One attempt: builds without a network come by here each time.
+  PIP_RETRIES=0 download "$work" "$archive" "$httplib_hash" --no-binary llama-cpp-python "llama-cpp-python==$httplib_package"
+  mkdir "$work/prefix"
+  tar -xzf "$work/$archive" -C "$work/prefix" --strip-components=5 "$sources"/{httplib.h,httplib.cpp,LICENSE} || return 1
+  grep -q "VERSION \"$httplib_version\"" "$work/prefix/httplib.h" || die "cpp-httplib is not $httplib_version"
+  mv -T "$work/prefix" "$(httplib_prefix)" || return 1
+  say "cpp-httplib $httplib_version is in $(httplib_prefix)"
+}
+
 # One folder per interpreter and list of packages.
 python_prefix() {
   local version list
@@ -211,6 +230,7 @@ case ${1:-} in
   --prefixes)
     system_onednn && echo "onednn=system" || echo "onednn=$(onednn_prefix)"
     echo "onnx=$(onnx_prefix)"
+    echo "httplib=$(httplib_prefix)"
     echo "python=$(python_prefix)"
     exit 0
     ;;
@@ -233,6 +253,9 @@ work=$(mktemp -d "$deps/.work-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 ((only_onnx)) || system_onednn || install_onednn "$work"
 install_onnx "$work"
+if [[ ! -d $(httplib_prefix) ]]; then # in a shell of its own: one command needs it
+  (install_httplib "$work") || say "no cpp-httplib: this build will have no \`tandem policy page\`"
+fi
 ((!only_onnx)) || exit 0
 if [[ $with_python == yes && ! -d $(python_prefix) ]]; then # in a shell of its own: the program needs none of it
   (install_python "$work") || say "no Python with nanobind: the Python package is not built, and its tests do not run"

@@ -20,6 +20,7 @@
 #include "tools/go_on.h"
 #include "tools/interrupt.h"
 #include "tools/launch_note.h"
+#include "tools/live_page.h"
 
 namespace tandem::tool {
 namespace {
@@ -134,7 +135,7 @@ struct TrainArguments {
   std::int64_t lr_steps = 100;
   api::TrainOptions train;
   std::string trace_steps;
-  bool verbose = false;
+  bool verbose = false, page = false;
 };
 
 /// Reads "1e-6,1"; "" for the default.
@@ -232,6 +233,9 @@ void add_train(CLI::App& app, Invocation& invocation) {
       "-v,--verbose", options->verbose,
       "With each log line: norms of gradients and updates (log.norms); with the plan: "
       "copies of values to another order in memory");
+  command->add_flag("--page", options->page,
+                    "Show the placement and the curves in the browser while it trains; its address "
+                    "is printed after the first step that is logged");
   add_placing(*command, options->train.place, options->train.devices);
   command->add_flag("--json", invocation.json, "Errors as a JSON object on standard output");
   command->footer(
@@ -252,9 +256,14 @@ void add_train(CLI::App& app, Invocation& invocation) {
     read_trace_steps(options->trace_steps, options->train);
     options->train.verbose = options->verbose;
     Display display(options->verbose);
-    options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };
-    options->train.on_message = [&](const std::string& text) { display.message(text); };
     std::string run_dir;
+    bool shows_page = options->page;
+    options->train.on_progress = [&](const api::Progress& p) {
+      display.progress(p);
+      // All files of the run are there with its first line.
+      if (std::exchange(shows_page, false)) start_live_page(run_dir, options->train);
+    };
+    options->train.on_message = [&](const std::string& text) { display.message(text); };
     options->train.on_run_dir = [&run_dir](const std::string& path) {
       run_dir = path;
       note_run_dir(path);

@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 
 #include "api/output_file.h"
+#include "api/policy/auto_search.h"
 #include "api/policy/policy_case.h"
 #include "engine/formats/files.h"
 #include "engine/formats/new_file.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "placement/auto/arguments.h"
-#include "placement/auto/find.h"
 #include "placement/device_use.h"
 #include "placement/edit.h"
 #include "placement/report/data_sheets.h"
@@ -30,14 +30,6 @@ DeviceProfiles profiles_of(PolicyCase& of, AutoCase& candidates,
   }
   return profiles;
 }
-
-struct Search {
-  FoundPlacement found;
-  std::string source, to;     // the policy's file, and that to write
-  std::string before, after;  // its text
-  bool in_place = false;      // both are one file
-  bool is_kept = false;       // the list `auto` stays as it was
-};
 
 PlacingArguments placing_of(const PolicyOptions& options, const Budgets& budgets) {
   PlacingArguments placing{options.place, options.devices};
@@ -87,11 +79,13 @@ bool is_earlier_result(const std::string& file, const std::string& bare) {
   }
 }
 
-/// `needs_file`: the result is written.
-Search search(const PolicyOptions& options, const PolicyAutoOptions& automatic, bool needs_file) {
+}  // namespace
+
+AutoSearch search_auto(const PolicyOptions& options, const PolicyAutoOptions& automatic,
+                       bool needs_file) {
   const Budgets budgets = read_budgets(automatic.budgets);
   PolicyCase of(options, placing_of(options, budgets));
-  Search result;
+  AutoSearch result;
   if (!options.made) result.source = of.config().policy;
   result.to = automatic.to.empty() ? result.source : automatic.to;
   if (result.to.empty() && needs_file) {
@@ -148,12 +142,10 @@ Search search(const PolicyOptions& options, const PolicyAutoOptions& automatic, 
   return result;
 }
 
-}  // namespace
-
 inline namespace v1 {
 
 Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automatic) {
-  Search result = search(options, automatic, true);
+  AutoSearch result = search_auto(options, automatic, true);
   const std::string& to = result.to;
   std::error_code none;
   const bool is_there = std::filesystem::is_regular_file(to, none);
@@ -178,7 +170,7 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
 }
 
 Policy find_policy(const PolicyOptions& options, const PolicyAutoOptions& automatic) {
-  const Search result = search(options, automatic, false);
+  const AutoSearch result = search_auto(options, automatic, false);
   return Policy::parse(result.after, result.to);
 }
 

@@ -105,9 +105,13 @@ std::vector<DeviceProfile> device_profiles(const PlacedModel& placed);
 DeviceProfile cache_profile_of(const Device& device, const ResolvedDevice& resolved,
                                const DeviceProfiles& stored = {});
 
-/// `policy check` and `policy explain` of a case that is open.
+/// `policy check`, `policy explain` and `policy plan` of a case that is open. `step`: what it has
+/// planned.
 PolicyCheck policy_check(PolicyCase& of);
 Explanation policy_explain(PolicyCase& of, const std::string& name,
                            std::optional<Phase> phase = std::nullopt);
+Explanation policy_explain(PolicyCase& of, const PlannedStep& step, const std::string& name,
+                           std::optional<Phase> phase = std::nullopt);
+Plan policy_plan(PolicyCase& of, const PlannedStep& step);
 
 }  // namespace tandem::api

@@ -52,15 +52,46 @@ std::vector<NameRow> names_of(const PolicyOptions& options, const std::string& a
 
 PolicyCheck policy_check(PolicyCase& of) { return check_data(of.policy().policy, of.resolved()); }
 
-Explanation policy_explain(PolicyCase& of, const std::string& name, std::optional<Phase> phase) {
+namespace {
+
+Explained explained_name(PolicyCase& of, const std::string& name) {
   const ResolvedPolicy& resolved = of.resolved();
   const PolicyItems items(of.graph(), of.imported().raw_names, added_parts(resolved));
-  Explained explained = explain(resolved, items, of.graph(), name);
-  const PlannedStep step = of.plan(PlannedPrograms::step);
+  return explain(resolved, items, of.graph(), name);
+}
+
+Explanation explained_in(PolicyCase& of, const PlannedStep& step, Explained explained,
+                         std::optional<Phase> phase) {
+  const ResolvedPolicy& resolved = of.resolved();
   add_nodes(resolved, step.micro_batches.back().program.lowered, phase ? phase_name(*phase) : "",
             explained);
   add_costs(step, explained);
   return explanation_of(of.policy().policy, resolved, explained);
+}
+
+}  // namespace
+
+Explanation policy_explain(PolicyCase& of, const std::string& name, std::optional<Phase> phase) {
+  Explained explained = explained_name(of, name);
+  return explained_in(of, of.plan(PlannedPrograms::step), std::move(explained), phase);
+}
+
+Explanation policy_explain(PolicyCase& of, const PlannedStep& step, const std::string& name,
+                           std::optional<Phase> phase) {
+  return explained_in(of, step, explained_name(of, name), phase);
+}
+
+Plan policy_plan(PolicyCase& of, const PlannedStep& step) {
+  const ResolvedPolicy& resolved = of.resolved();
+  std::vector<Remedy> remedies;
+  if (!step.fits()) {
+    remedies = find_remedies(resolved, tried_plan(resolved, step), [&](const PolicyRule& rule) {
+      TriedPlan tried;
+      of.with_rule(rule, [&] { tried = tried_plan(of.resolved(), of.plan()); });
+      return tried;
+    });
+  }
+  return plan_data(of.policy().policy, resolved, step, remedies);
 }
 
 std::string policy_schema(const PolicyOptions& options, const std::string& at) {
@@ -111,17 +142,7 @@ Explanation policy_explain(const PolicyOptions& options, const std::string& name
 
 Plan policy_plan(const PolicyOptions& options) {
   PolicyCase of(options);
-  const PlannedStep step = of.plan();
-  const ResolvedPolicy& resolved = of.resolved();
-  std::vector<Remedy> remedies;
-  if (!step.fits()) {
-    remedies = find_remedies(resolved, tried_plan(resolved, step), [&](const PolicyRule& rule) {
-      TriedPlan tried;
-      of.with_rule(rule, [&] { tried = tried_plan(of.resolved(), of.plan()); });
-      return tried;
-    });
-  }
-  return plan_data(of.policy().policy, resolved, step, remedies);
+  return policy_plan(of, of.plan());
 }
 
 PolicyDiff policy_diff(const PolicyOptions& options, const std::string& a, const std::string& b) {

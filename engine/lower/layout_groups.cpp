@@ -1,6 +1,9 @@
 // Groups of nodes that share one activation layout, and the layouts of states.
 #include <algorithm>
+#include <list>
 #include <numeric>
+#include <string_view>
+#include <unordered_map>
 
 #include "engine/lower/kernel_choice.h"
 #include "engine/lower/layout_plan.h"
@@ -127,38 +130,68 @@ std::optional<Layout> fixed_by(const LayoutConstraint& constraint, const Shape& 
   }
 }
 
-// Whether the update that overwrites the state takes it in this layout.
-bool update_takes(const PlacedGraph& placed, const LowerContext& context, const State& state,
-                  const Layout& layout) {
-  if (state.final == state.initial) return true;
-  const Graph& graph = placed.graph;
-  const NodeId id = graph.value(state.final).producer;
-  const Node& node = graph.node(id);
-  if (node.op->role == Role::transfer) return true;
-  if (node.op->role == Role::collective) return false;  // row-major, in the order of the ranks
-  const Shape& shape = graph.type(state.initial).shape;
-  std::vector<Layout> inputs, outputs;
-  auto like = [&](ValueId value) {
-    if (!value) return Layout{};
-    return graph.type(value).shape == shape ? layout : row_major(graph.type(value).shape);
-  };
-  for (ValueId value : node.inputs) inputs.push_back(like(value));
-  for (ValueId value : node.outputs) outputs.push_back(like(value));
-  const Device& device = *context.devices[placed.nodes[id.index].device];
-  const KernelRequest request =
-      make_request(graph, id, inputs, outputs, std::vector<bool>(outputs.size(), true), device,
-                   context.options.deterministic);
-  const auto first = first_proposal(request, device);
-  if (!first) return false;
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] == state.initial &&
-        !satisfies(constraint_of(first->proposal.inputs, i), layout, shape)) {
-      return false;
+// Answers whether the update that overwrites a state takes it in a layout. An update of many states
+// is asked for a proposal once for each shape and layout of these, not once for each state.
+class UpdateLayouts {
+ public:
+  UpdateLayouts(const PlacedGraph& placed, const LowerContext& context)
+      : placed_(placed), context_(context) {}
+
+  bool take(const State& state, const Layout& layout) {
+    if (state.final == state.initial) return true;
+    const Graph& graph = placed_.graph;
+    const NodeId id = graph.value(state.final).producer;
+    const Node& node = graph.node(id);
+    if (node.op->role == Role::transfer) return true;
+    if (node.op->role == Role::collective) return false;  // row-major, in the order of the ranks
+    const Shape& shape = graph.type(state.initial).shape;
+    const std::optional<FirstProposal>& first = proposal(id, shape, layout);
+    if (!first) return false;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == state.initial &&
+          !satisfies(constraint_of(first->proposal.inputs, i), layout, shape)) {
+        return false;
+      }
     }
+    return satisfies(constraint_of(first->proposal.outputs, graph.value(state.final).output_index),
+                     layout, shape);
   }
-  return satisfies(constraint_of(first->proposal.outputs, graph.value(state.final).output_index),
-                   layout, shape);
-}
+
+ private:
+  struct Asked {
+    Shape shape;
+    Layout layout;
+    std::optional<FirstProposal> first;
+  };
+
+  // Operands of this shape have the layout, the others are row-major.
+  const std::optional<FirstProposal>& proposal(NodeId id, const Shape& shape,
+                                               const Layout& layout) {
+    std::list<Asked>& asked = asked_[id.index];
+    for (const Asked& known : asked) {
+      if (known.shape == shape && known.layout == layout) return known.first;
+    }
+    const Graph& graph = placed_.graph;
+    const Node& node = graph.node(id);
+    std::vector<Layout> inputs, outputs;
+    auto like = [&](ValueId value) {
+      if (!value) return Layout{};
+      return graph.type(value).shape == shape ? layout : row_major(graph.type(value).shape);
+    };
+    for (ValueId value : node.inputs) inputs.push_back(like(value));
+    for (ValueId value : node.outputs) outputs.push_back(like(value));
+    const Device& device = *context_.devices[placed_.nodes[id.index].device];
+    const KernelRequest request =
+        make_request(graph, id, inputs, outputs, std::vector<bool>(outputs.size(), true), device,
+                     context_.options.deterministic);
+    asked.push_back({shape, layout, first_proposal(request, device)});
+    return asked.back().first;
+  }
+
+  const PlacedGraph& placed_;
+  const LowerContext& context_;
+  std::unordered_map<std::int32_t, std::list<Asked>> asked_;  // by node
+};
 
 }  // namespace
 
@@ -242,6 +275,7 @@ std::vector<Layout> state_layouts(const PlacedGraph& placed, const LowerContext&
                                   const std::vector<char>& channels_last) {
   const Graph& graph = placed.graph;
   const auto readers = readers_of(graph);
+  UpdateLayouts updates(placed, context);
   std::vector<Layout> layouts(graph.states.size());
   std::vector<char> fixed(graph.states.size(), 0);
   for (std::size_t s = 0; s < graph.states.size(); ++s) {
@@ -255,24 +289,23 @@ std::vector<Layout> state_layouts(const PlacedGraph& placed, const LowerContext&
     }
     if (fixed[s] || state.kind != StateKind::parameter) continue;
     const std::optional<Layout> wished = wished_layout(placed, context, channels_last, readers, s);
-    if (wished && update_takes(placed, context, state, *wished)) layouts[s] = *wished;
+    if (wished && updates.take(state, *wished)) layouts[s] = *wished;
   }
+  std::unordered_map<std::string_view, std::size_t> by_name;
+  for (std::size_t s = 0; s < graph.states.size(); ++s) by_name.emplace(graph.states[s].name, s);
   for (std::size_t s = 0; s < graph.states.size(); ++s) {  // a mirror has its master's layout
     const auto* mirror = graph.states[s].derived.as<Mirror>();
     if (fixed[s] || mirror == nullptr) continue;
-    for (std::size_t p = 0; p < graph.states.size(); ++p) {
-      if (graph.states[p].name == mirror->of) layouts[s] = layouts[p];
-    }
+    if (const auto of = by_name.find(mirror->of); of != by_name.end())
+      layouts[s] = layouts[of->second];
   }
   for (std::size_t s = 0; s < graph.states.size(); ++s) {
     const State& state = graph.states[s];
     if (fixed[s] || state.parameter.empty()) continue;
-    for (std::size_t p = 0; p < graph.states.size(); ++p) {
-      if (graph.states[p].name == state.parameter &&
-          graph.type(graph.states[p].initial).shape == graph.type(state.initial).shape) {
-        layouts[s] = layouts[p];
-      }
-    }
+    const auto of = by_name.find(state.parameter);
+    if (of != by_name.end() &&
+        graph.type(graph.states[of->second].initial).shape == graph.type(state.initial).shape)
+      layouts[s] = layouts[of->second];
   }
   return layouts;
 }

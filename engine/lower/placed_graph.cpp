@@ -63,7 +63,7 @@ void collect_readers(const Graph& graph, const std::vector<std::vector<NodeId>>&
 }  // namespace
 
 PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
-  const Graph& from = placed.graph;
+  Graph& from = placed.graph;  // its parts are moved once the order is known
   const std::size_t count = from.nodes.size();
   const std::vector<char> reached = reached_nodes(from);
 
@@ -116,13 +116,16 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
   PlacedGraph to;
   to.states = std::move(placed.states);
   to.notes = std::move(placed.notes);
+  to.graph.values.reserve(from.values.size());
+  to.graph.nodes.reserve(order.size());
+  to.nodes.reserve(order.size());
   std::vector<ValueId> map(from.values.size());
-  std::unordered_set<std::string> names;
+  std::unordered_set<std::string> names(from.values.size());
   auto keep = [&](ValueId old) {
     if (!old) return ValueId{};
     if (!map[old.index]) {
       map[old.index] = ValueId{static_cast<std::int32_t>(to.graph.values.size())};
-      Value& value = to.graph.values.emplace_back(from.value(old));
+      Value& value = to.graph.values.emplace_back(std::move(from.value(old)));
       // Each pass makes names that are unique only in its own graph.
       while (!names.insert(value.name).second) value.name += "'";
     }
@@ -132,7 +135,7 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
     to.graph.inputs.push_back({input.name, keep(input.value)});
   for (const State& state : from.states) keep(state.initial);
   for (std::int32_t n : order) {
-    Node node = from.nodes[n];
+    Node node = std::move(from.nodes[n]);
     for (ValueId& input : node.inputs) input = keep(input);
     for (ValueId& output : node.outputs) {
       output = keep(output);
@@ -143,7 +146,7 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
   }
   for (const NamedValue& output : from.outputs)
     to.graph.outputs.push_back({output.name, keep(output.value)});
-  for (State state : from.states) {
+  for (State& state : from.states) {
     state.initial = keep(state.initial);
     state.final = keep(state.final);
     to.graph.states.push_back(std::move(state));

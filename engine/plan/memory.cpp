@@ -2,6 +2,7 @@
 // use of the other, in the same step and across the step edge.
 #include <algorithm>
 #include <climits>
+#include <map>
 #include <numeric>
 
 #include "engine/plan/collectives.h"
@@ -72,6 +73,18 @@ class Placer {
 
   const std::vector<Life>& lives() const { return lives_; }
 
+  // Bytes that no placement can do without: those that are alive at one item.
+  std::size_t least_bytes() const {
+    std::map<int, std::ptrdiff_t> changes;  // by item
+    for (const Life& life : lives_) {
+      changes[life.first] += static_cast<std::ptrdiff_t>(life.bytes);
+      changes[life.last + 1] -= static_cast<std::ptrdiff_t>(life.bytes);
+    }
+    std::ptrdiff_t alive = 0, most = 0;
+    for (const auto& [item, change] : changes) most = std::max(most, alive += change);
+    return static_cast<std::size_t>(most);
+  }
+
   // All uses of a end before any use of b starts, and b's end before a's of the next step.
   bool apart(const Life& a, const Life& b) const {
     if (a.last >= b.first) return false;
@@ -81,28 +94,37 @@ class Placer {
   // Places each buffer at the lowest offset where it overlaps none that may be alive with it.
   std::size_t place(const std::vector<std::size_t>& order,
                     std::vector<std::size_t>& offsets) const {
+    struct Placed {
+      std::size_t begin = 0, end = 0, life = 0;
+      int first = 0, last = 0;  // the life's
+    };
     offsets.assign(lives_.size(), 0);
-    std::vector<std::size_t> placed;  // by offset
+    std::vector<Placed> placed;  // by offset
+    placed.reserve(order.size());
     std::size_t end = 0;
     for (std::size_t i : order) {
+      const Life& own = lives_[i];
+      const std::size_t bytes = own.bytes;
       std::size_t best = 0, best_gap = static_cast<std::size_t>(-1), top = 0;
       bool found = false;
-      for (std::size_t j : placed) {
-        if (apart(lives_[i], lives_[j]) || apart(lives_[j], lives_[i])) continue;
-        if (offsets[j] > top && offsets[j] - top >= lives_[i].bytes &&
-            offsets[j] - top < best_gap) {
+      for (const Placed& other : placed) {
+        if (other.end <= top) continue;  // changes nothing, whether or not they are alive together
+        const bool in_order = own.last < other.first || other.last < own.first;
+        if (in_order && (apart(own, lives_[other.life]) || apart(lives_[other.life], own)))
+          continue;
+        if (other.begin > top && other.begin - top >= bytes && other.begin - top < best_gap) {
           best = top;
-          best_gap = offsets[j] - top;
+          best_gap = other.begin - top;
           found = true;
         }
-        top = std::max(top, offsets[j] + lives_[j].bytes);
+        top = other.end;
       }
       offsets[i] = found ? best : top;
-      end = std::max(end, offsets[i] + lives_[i].bytes);
-      const auto at =
-          std::upper_bound(placed.begin(), placed.end(), i,
-                           [&](std::size_t a, std::size_t b) { return offsets[a] < offsets[b]; });
-      placed.insert(at, i);
+      end = std::max(end, offsets[i] + bytes);
+      const auto at = std::upper_bound(
+          placed.begin(), placed.end(), offsets[i],
+          [](std::size_t offset, const Placed& other) { return offset < other.begin; });
+      placed.insert(at, {offsets[i], offsets[i] + bytes, i, own.first, own.last});
     }
     return end;
   }
@@ -174,7 +196,9 @@ void place_buffers(const std::vector<PlannedItem>& items, const Lowered& lowered
     const std::vector<Life>& lives = placer.lives();
     std::vector<std::size_t> order(lives.size()), offsets, best;
     std::size_t smallest = static_cast<std::size_t>(-1);
+    const std::size_t least = placer.least_bytes();
     auto attempt = [&](auto less) {
+      if (smallest == least) return;
       std::iota(order.begin(), order.end(), 0);
       std::stable_sort(order.begin(), order.end(),
                        [&](std::size_t a, std::size_t b) { return less(lives[a], lives[b]); });

@@ -1,0 +1,43 @@
+// A search for a placement in a thread of its own, while the page is in use.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "api/commands/page/page_error.h"
+#include "tandem/policy.h"
+
+namespace tandem::api {
+
+class PlacementSearch {
+ public:
+  PlacementSearch() = default;
+  ~PlacementSearch();
+  PlacementSearch(const PlacementSearch&) = delete;
+  PlacementSearch& operator=(const PlacementSearch&) = delete;
+
+  /// Begins one for this policy. Without `keep_rules`, the policy's own rules are left out, not its
+  /// devices. Throws PageError "stale" while another one runs.
+  void start(PolicyOptions options, PolicyAutoOptions automatic, bool keep_rules, int revision);
+  /// Asks it to end with the best so far.
+  void stop();
+  /// What it has found so far.
+  PageJson json();
+
+ private:
+  void search(const PolicyOptions& options, const PolicyAutoOptions& automatic, bool keep_rules,
+              int revision);
+
+  std::mutex mutex_;  // for all that follows
+  std::thread thread_;
+  std::string state_ = "idle";
+  int plans_ = 0, most_ = 0;
+  double best_ms_ = -1;
+  std::optional<PageError> error_;
+  PageJson result_;
+  StopToken stop_;
+};
+
+}  // namespace tandem::api
