@@ -21,7 +21,7 @@ class Sharing {
 
   void add(const PlannedMicroBatch& micro_batch) {
     const Lowered& lowered = micro_batch.program.lowered;
-    const Plan& plan = micro_batch.program.plan;
+    const tandem::Plan& plan = micro_batch.program.plan;
     written_.clear();
     for (const State& state : lowered.graph.states) {
       const auto of = parameters_.find(state.parameter.empty() ? state.name : state.parameter);
@@ -69,7 +69,8 @@ class Sharing {
       if (const auto found = written_.find(output.index); output && found != written_.end())
         updated.push_back(found->second);
     }
-    if (node.phase == Phase::update || (!updated.empty() && node.phase == Phase::backward)) {
+    if (node.phase == tandem::Phase::update ||
+        (!updated.empty() && node.phase == tandem::Phase::backward)) {
       for (const std::size_t p : updated)
         costs.parameters[p].update += seconds / static_cast<double>(updated.size());
       return;
@@ -77,17 +78,17 @@ class Sharing {
     const std::vector<std::size_t> all = operators_of(node);
     for (const std::size_t i : all) {
       OperatorCost& cost = costs.operators[i];
-      if (node.phase == Phase::forward && seconds > longest_[i] && kernel != nullptr) {
+      if (node.phase == tandem::Phase::forward && seconds > longest_[i] && kernel != nullptr) {
         longest_[i] = seconds;
         cost.kernel = kernel->name;
       }
-      (node.phase == Phase::forward ? cost.forward : cost.backward) +=
+      (node.phase == tandem::Phase::forward ? cost.forward : cost.backward) +=
           seconds / static_cast<double>(all.size());
     }
   }
 
   /// Buffers that forward touches first and backward last, to the operator that fills them.
-  void keep_results(const Lowered& lowered, const Plan& plan) {
+  void keep_results(const Lowered& lowered, const tandem::Plan& plan) {
     struct Use {
       bool in_forward = false, in_backward = false;
     };
@@ -95,10 +96,10 @@ class Sharing {
     for (const Queue& queue : plan.queues) {
       for (const Instruction& instruction : queue.instructions) {
         if (!instruction.node) continue;
-        const Phase phase = lowered.graph.node(instruction.node).phase;
+        const tandem::Phase phase = lowered.graph.node(instruction.node).phase;
         for (const Access& access : instruction.accesses) {
           Use& use = uses[static_cast<std::size_t>(access.buffer)];
-          (phase == Phase::forward ? use.in_forward : use.in_backward) = true;
+          (phase == tandem::Phase::forward ? use.in_forward : use.in_backward) = true;
         }
       }
     }
