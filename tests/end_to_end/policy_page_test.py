@@ -238,7 +238,9 @@ class File(Project):
     def test_a_file_that_is_deleted_under_the_page(self):
         state = self.place(self.page.get("/api/state"), "blocks.0", on="cpu")
         self.policy.unlink()
-        self.assertEqual(self.page.get("/api/file"), {"exists": False, "sha256": "", "changed_on_disk": True})
+        file = self.page.get("/api/file")
+        self.assertEqual((file["exists"], file["sha256"], file["changed_on_disk"]), (False, "", True))
+        self.assertEqual(file["revision"], self.page.get("/api/state")["revision"])
         with self.assertRaises(Refused) as refused:
             self.page.post("/api/save", revision=state["revision"])
         self.assertEqual(refused.exception.code, "file_changed")

@@ -146,7 +146,8 @@ PageJson PageSession::timeline() {
 PageJson PageSession::file() {
   const std::lock_guard lock(mutex_);
   const PolicyOnDisk disk = text_.on_disk();
-  return {{"exists", disk.exists},
+  return {{"revision", text_.revision()},
+          {"exists", disk.exists},
           {"sha256", disk.sha256},
           {"changed_on_disk", text_.has_changed(disk)}};
 }
