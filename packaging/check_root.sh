@@ -3,23 +3,13 @@
 #
 #   packaging/check_root.sh FOLDER [ROOT]
 #
-# FOLDER has the packages. ROOT is a root made by debootstrap, of which a copy is used (default: one is made of the
-# distribution of this machine). Needs root; prints the seconds of each step.
+# FOLDER has the packages. ROOT is a root made by debootstrap, of which a copy is used, or the name of a distribution
+# (default: that of this machine). Needs root; prints the seconds of each step.
 set -euo pipefail
 folder=$(realpath "$1")
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-work=$(mktemp -d)
-bare=$work/root
-unmount() { mountpoint -q "$bare/proc" && umount "$bare/proc"; rm -rf "$work"; }
-trap unmount EXIT
+. "$here/bare_root.sh"
 
-step() { # WORDS COMMAND…
-  local words=$1 start=$SECONDS
-  shift
-  "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; echo "check_root: $words: failed" >&2; exit 1; }
-  printf '%6d s  %s\n' $((SECONDS - start)) "$words"
-}
-inside() { chroot "$bare" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 HOME=/nonexistent "$@"; }
 # Files and packages; without what every use of apt and dpkg changes.
 listing() {
   (cd "$bare" && find . -xdev -not -type d -not -path './proc/*' -not -path './run/*' -not -path './tmp/*' -not -path './var/lib/apt/*' \
@@ -27,18 +17,8 @@ listing() {
     -not -path './dev/*' -printf '%p %s\n' | sort)
   inside dpkg-query -W -f '${Package} ${db:Status-Status}\n'
 }
-apt() { inside apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
 
-if (($# > 1)); then
-  step "a copy of $2" cp -a "$2" "$bare"
-else
-  suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  components=main
-  [[ $(. /etc/os-release && echo "$ID") != ubuntu ]] || components=main,universe
-  step "debootstrap $suite" debootstrap --variant=minbase --components="$components" "$suite" "$bare"
-fi
-mount -t proc proc "$bare/proc"
-[[ -s $bare/etc/resolv.conf ]] || cp /etc/resolv.conf "$bare/etc/"
+make_root "${@:2:1}"
 cp /etc/apt/sources.list.d/debian.sources "$bare/etc/apt/sources.list.d/" 2>/dev/null && : >"$bare/etc/apt/sources.list" || true
 step "apt-get update" apt update
 listing >"$work/before"
@@ -48,7 +28,7 @@ cp "$folder"/*.deb "$bare/tmp/packages/"
 step "install the program" apt install -y --no-install-recommends \
   $(cd "$folder" && printf '/tmp/packages/%s ' tandem_*.deb libtandem_*.deb)
 cp "$here/first_training.sh" "$bare/tmp/"
-step "train a first model, as nobody" chroot --userspec=nobody "$bare" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/tmp/home sh -e /tmp/first_training.sh
+step "train a first model, as nobody" as_nobody sh -e /tmp/first_training.sh
 tail -n 3 "$work/log"
 step "remove it" apt purge -y --autoremove tandem libtandem
 listing >"$work/after"

@@ -3,7 +3,8 @@
 
     packaging/parts.py sbom      --to FILE [--with cuda] [--with python]   list of parts as SPDX 2.3 JSON
     packaging/parts.py copyright --to FILE [--with …]                      Debian's copyright file, with texts of licences
-    packaging/parts.py notices   --to FOLDER                               the licences that come with ONNX and oneDNN
+    packaging/parts.py notices   --to FOLDER [--with python]               the licences that come with ONNX and oneDNN; for
+                                                                           wheels also those of Debian's libraries inside
     packaging/parts.py check     FILES…                                    exit 1 if a file needs a library of no part
 
 --onnx and --onednn name the folders that tools/setup.sh filled; default: what `tools/setup.sh --prefixes` prints.
@@ -137,9 +138,12 @@ def prefixes(arguments):
     return folders | {name: path for name in ("onnx", "onednn") if (path := getattr(arguments, name))}
 
 
-def write_notices(parts, folders, to):
+def write_notices(parts, folders, to, of_wheel):
     to.mkdir(parents=True, exist_ok=True)
     for part in parts:
+        if of_wheel and "debian" in part and (part["how"] in INSIDE or part.get("in_wheel")):
+            text = pathlib.Path("/usr/share/doc", part["debian"], "copyright").read_bytes()
+            (to / f"{part['debian']}.copyright").write_bytes(text)
         for notice in part.get("notice", []):
             owner, path = notice.split(":", 1)
             is_left_out = owner == "httplib" and not pathlib.Path(folders[owner]).is_dir()  # this build has no page
@@ -174,7 +178,7 @@ def main():
         print("\n".join(problems) if problems else f"{len(arguments.files)} files, every library belongs to a part")
         return 1 if problems else 0
     if arguments.what == "notices":
-        write_notices(parts, prefixes(arguments), arguments.to)
+        write_notices(parts, prefixes(arguments), arguments.to, "python" in arguments.kinds)
         return 0
     text = sbom(parts) if arguments.what == "sbom" else copyright_file(parts)
     if arguments.to is None:

@@ -133,6 +133,15 @@ class Parts(unittest.TestCase):
         without = [part for part in parts.parts_of([]) if part["name"] != "Protocol Buffers"]
         self.assertEqual(len(parts.unknown_libraries(without, [PROGRAM])), 1)
 
+    def test_static_libraries_of_wheels_are_parts_whose_licences_go_along(self):
+        linked = re.search(r"IN ITEMS (.*)\)", (ROOT / "packaging/wheel/portable.cmake").read_text())[1].split()
+        inside = [start for part in parts.parts_of(["python"]) if part.get("in_wheel") for start in part["libraries"]]
+        self.assertEqual({f"lib{name}.so" for name in linked} - set(inside), set())
+        with tempfile.TemporaryDirectory() as folder:
+            made = {"version": "1", "how": "loaded", "debian": "libc6", "in_wheel": True}
+            parts.write_notices([made, {**made, "debian": "none", "in_wheel": False}], {}, pathlib.Path(folder), True)
+            self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["libc6.copyright"])
+
     def test_every_third_party_of_the_product_is_a_part(self):
         of_tests = {"GoogleTest", "Google Benchmark"}
         names = {"ONNX and protobuf": "ONNX", "libjpeg": "libjpeg-turbo", "CUDA": "CUDA runtime", "MPI": "Open MPI",
