@@ -41,6 +41,10 @@ std::vector<Use> uses_of_buffers(const Plan& plan) {
   return uses;
 }
 
+bool overlap(const Buffer& a, const Buffer& b) {
+  return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
 /// Where each phase begins; the update begins after backward has ended, though parts run early.
 RecordJson phases_of(const Lowered& lowered, const Plan& plan) {
   std::optional<std::size_t> forward, backward, update;
@@ -77,11 +81,24 @@ std::vector<LiveBytes> live_bytes(const Lowered& lowered, const Plan& plan, int 
   }
   std::vector<LiveBytes> all;
   LiveBytes live;
+  std::vector<std::size_t> in_use;
+  const auto free = [&](const auto& is_over) {
+    std::erase_if(in_use, [&](std::size_t b) {
+      if (!is_over(b)) return false;
+      live.of(plan.buffers[b].kind) -= plan.buffers[b].bytes;
+      return true;
+    });
+  };
   for (std::size_t launch = 0; launch < plan.launches.size(); ++launch) {
     if (begins[launch].empty() && ends[launch].empty()) continue;
-    for (const std::size_t b : ends[launch]) live.of(plan.buffers[b].kind) -= plan.buffers[b].bytes;
-    for (const std::size_t b : begins[launch])
+    free([&](std::size_t b) { return uses[b].last < launch; });
+    for (const std::size_t b : begins[launch]) {
+      // The order of launches is not that of several queues: the memory may be free again before
+      // the last launch that touches it.
+      free([&](std::size_t other) { return overlap(plan.buffers[other], plan.buffers[b]); });
       live.of(plan.buffers[b].kind) += plan.buffers[b].bytes;
+      in_use.push_back(b);
+    }
     const NodeId node = launched(plan, launch).node;
     live.launch = launch;
     live.path = node ? lowered.graph.node(node).path : "";

@@ -158,21 +158,26 @@ class Plans(Project):
                 state = self.page.place(state, [item], **{key: value})
             except Refused as refused:
                 self.assertEqual(refused.status, 422)
+            self.check_memory(state)
             texts[state["text"]] = self.page.request("GET", "/api/plan")[2]
         self.assertGreater(len(texts), 100)
         for text, plan in texts.items():
             self.assertEqual(plan, self.plan_of_command(text), text)
+
+    def check_memory(self, state):
+        """No point of the curves is above the peak of its device."""
+        for device in state["memory"]:
+            held = sum(device["persistent"].values())
+            most = max((sum(point) for point in zip(device["gradients"], device["activations"], device["workspace"])), default=0)
+            self.assertLessEqual(held + most, device["peak"])
+            self.assertEqual(device["at_ms"], sorted(device["at_ms"]))
 
     def test_the_state_says_what_the_plan_says(self):
         state = self.page.get("/api/state")
         state = self.place(state, "blocks.0", on="cpu")
         plan = json.loads(self.page.request("GET", "/api/plan")[2])
         self.assertEqual({**state["plan"], "remedies": []}, {**plan, "remedies": []})
-        for device in state["memory"]:
-            held = sum(device["persistent"].values())
-            most = max((sum(point) for point in zip(device["gradients"], device["activations"], device["workspace"])), default=0)
-            self.assertLessEqual(held + most, device["peak"])
-            self.assertEqual(device["at_ms"], sorted(device["at_ms"]))
+        self.check_memory(state)
         timeline = self.page.get("/api/timeline")
         self.assertEqual(timeline["revision"], state["revision"])
         kernels = sum(end - start for queue in timeline["queues"] if queue["role"] == "compute" for start, end in zip(queue["start_ms"], queue["end_ms"]))

@@ -8,8 +8,8 @@ const persistentOf = memory => Object.values(memory.persistent).reduce((sum, byt
 
 /// The most that the chart shows: the limit, where it is in sight.
 function topOf(memory) {
-  const most = Math.max(memory.peak, ...memory.at_ms.map((_, i) => usedAt(memory, i)));
-  return (memory.limit && memory.limit < 2.2 * most ? Math.max(memory.limit, most) : most) * 1.04 || 1;
+  const {peak, limit} = memory;
+  return (limit && limit < 2.2 * peak ? Math.max(limit, peak) : peak) * 1.04 || 1;
 }
 
 /// The outline of a band between two lines of steps, in the units of the view box.
@@ -30,7 +30,7 @@ function bandsOf(memory, end, top) {
     "path", {class: "band", style: {"fill-opacity": 0.24}, d: bandPath(memory.at_ms, low, high, end, top)})];
   for (const [key, , opacity] of memoryKinds) {
     low = high;
-    high = low.map((bytes, i) => Math.min(memory.peak, bytes + memory[key][i]));
+    high = low.map((bytes, i) => bytes + memory[key][i]);
     bands.push(shape(
       "path",
       {class: "band", style: {"fill-opacity": opacity}, d: bandPath(memory.at_ms, low, high, end, top)}));
@@ -38,9 +38,8 @@ function bandsOf(memory, end, top) {
   return bands;
 }
 
-/// Values that share memory count in several columns; together they are never more than the peak.
 const usedAt = (memory, i) =>
-  Math.min(memory.peak, persistentOf(memory) + memoryKinds.reduce((sum, [key]) => sum + memory[key][i], 0));
+  persistentOf(memory) + memoryKinds.reduce((sum, [key]) => sum + memory[key][i], 0);
 
 /// The last point that is not after `ms`.
 function pointAt(times, ms) {
