@@ -97,10 +97,11 @@ PageJson memory_over_step(const PlannedStep& step, const ResolvedPolicy& resolve
   PageJson devices = PageJson::array();
   for (std::size_t d = 0; d < plan.memory.size(); ++d) {
     const MemoryUse& use = step.memory[d];
+    // Inputs, outputs and constants; others() has the gaps of the arena, too.
+    const std::size_t slots = use.peak - use.arena - use.parameters - use.state;
     PageJson json{
         {"device", resolved.devices[d].name},
-        {"persistent",
-         {{"parameters", use.parameters}, {"state", use.state}, {"others", use.others()}}},
+        {"persistent", {{"parameters", use.parameters}, {"state", use.state}, {"others", slots}}},
         {"peak", use.peak},
         {"limit", step.limited[d] ? PageJson(step.limits[d]) : PageJson()}};
     for (const char* column : {"at_ms", "gradients", "activations", "workspace", "paths"})
