@@ -149,11 +149,12 @@ class Binder {
     }
     if (bound != nullptr) return *bound;
     const std::string name = dim.dim_param().empty() ? "?" : dim.dim_param();
-    problem("free_dimension", input, fmt::format("axis {} ('{}') is free", axis, name), "", "",
-            dim.dim_param().empty()
-                ? "export it with a name or an extent for this axis"
-                : fmt::format("bind it: the key model.bind.{}=N; `inspect` takes --bind {}=N",
-                              toml_key(name), name));
+    problem(
+        "free_dimension", input, fmt::format("axis {} ('{}') is free", axis, name), "", "",
+        dim.dim_param().empty()
+            ? "export it with a name or an extent for this axis"
+            : fmt::format("bind it: the key model.bind.{0}=N; `inspect` takes --bind {2}{1}=N{2}",
+                          toml_key(name), name, name.find(' ') == std::string::npos ? "" : "'"));
     return -1;
   }
 

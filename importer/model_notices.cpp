@@ -138,6 +138,30 @@ void add_constant_weights(const ImportResult& model, std::vector<ModelNotice>& n
   notices.push_back(std::move(notice));
 }
 
+/// Exporters wire an input away where the model does not use it, or where one tensor was given for
+/// several inputs.
+void add_unread_inputs(const ImportResult& model, std::vector<ModelNotice>& notices) {
+  if (!model.stage.requests.empty()) return;
+  const auto readers = readers_of(model.graph);
+  ModelNotice notice{"unread_inputs"};
+  for (const NamedValue& input : model.graph.inputs) {
+    const bool is_output =
+        std::any_of(model.graph.outputs.begin(), model.graph.outputs.end(),
+                    [&](const NamedValue& output) { return output.value == input.value; });
+    if (!is_output && readers[static_cast<std::size_t>(input.value.index)].empty())
+      notice.names.push_back(input.name);
+  }
+  if (notice.names.empty()) return;
+  const std::size_t count = notice.names.size();
+  notice.is_warning = true;
+  notice.text = fmt::format("{} {} no output: {}: whatever {} fed, results are the same", count,
+                            plural(count, "input reaches", "inputs reach"), some_of(notice.names),
+                            plural(count, "it is", "they are"));
+  notice.fix = "if the model should use " + std::string(plural(count, "it", "them")) +
+               ", export it again with a tensor of its own for each input";
+  notices.push_back(std::move(notice));
+}
+
 void add_batch_norms(const ImportResult& model, std::vector<ModelNotice>& notices) {
   std::vector<std::string> training, inference;
   bool differs = false;
@@ -218,6 +242,7 @@ std::vector<ModelNotice> model_notices(
   add_randomness(model, notices);
   add_buffers(model, is_settled, notices);
   add_constant_weights(model, notices);
+  add_unread_inputs(model, notices);
   add_batch_norms(model, notices);
   add_quantized(model, notices);
   return notices;

@@ -11,7 +11,7 @@
 namespace tandem {
 
 struct ModelNotice {
-  // "random_on", "random_off", "buffers", "possible_buffers", "constant_weights",
+  // "random_on", "random_off", "buffers", "possible_buffers", "constant_weights", "unread_inputs",
   // "batch_norm_modes", "moving_statistics" (of frozen parameters), "quantized"
   std::string kind;
   std::string text;

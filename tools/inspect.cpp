@@ -10,24 +10,24 @@ namespace {
 
 /// NAME=COUNT, split at `equals`; `misuse`: the error, with the option and what is expected.
 std::pair<std::string, std::int64_t> parse_count(const std::string& text, std::size_t equals,
-                                                 Diagnostic misuse) {
-  std::int64_t count = 0;
+                                                 std::int64_t least, Diagnostic misuse) {
+  std::int64_t count = -1;
   try {
     std::size_t used = 0;
     if (equals != std::string::npos && equals > 0) {
       count = std::stoll(text.substr(equals + 1), &used);
-      if (used != text.size() - equals - 1) count = 0;
+      if (used != text.size() - equals - 1) count = -1;
     }
   } catch (const std::exception&) {
   }
   misuse.got = text;
-  if (count <= 0) throw Error(ErrorKind::usage, std::move(misuse));
+  if (count < least) throw Error(ErrorKind::usage, std::move(misuse));
   return {text.substr(0, equals), count};
 }
 
 /// "deep:weight=1000000"; a selector may hold an equals sign.
 std::pair<std::string, std::int64_t> parse_rows(const std::string& text) {
-  return parse_count(text, text.rfind('='),
+  return parse_count(text, text.rfind('='), 1,
                      {.message = "--rows",
                       .expected = "SELECTOR=N with at least 1 row",
                       .fix = "for example --rows '{wide,deep}:weight=184968'"});
@@ -36,10 +36,11 @@ std::pair<std::string, std::int64_t> parse_rows(const std::string& text) {
 }  // namespace
 
 std::pair<std::string, std::int64_t> parse_binding(const std::string& text) {
-  return parse_count(text, text.find('='),
-                     {.message = "--bind",
-                      .expected = "NAME=EXTENT with an extent of at least 1",
-                      .fix = "for example --bind batch=32"});
+  return parse_count(
+      text, text.find('='), 0,
+      {.message = "--bind",
+       .expected = "NAME=EXTENT with an extent of at least 1, or 0 for the length of a cache",
+       .fix = "for example --bind batch=32"});
 }
 
 void add_inspect(CLI::App& app, Invocation& invocation) {

@@ -35,7 +35,10 @@ options = onnxruntime.SessionOptions()
 options.log_severity_level = 3
 options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
 session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-values = session.run(made, {name: arrays["i%d" % k] for k, name in enumerate(fed)})
+types = {"tensor(float16)": numpy.float16, "tensor(double)": numpy.float64}
+types = {node.name: types[node.type] for node in session.get_inputs() if node.type in types}
+feeds = {name: arrays["i%d" % k] for k, name in enumerate(fed)}
+values = session.run(made, {name: array.astype(types.get(name, array.dtype)) for name, array in feeds.items()})
 numpy.savez(outputs, **{"o%d" % k: numpy.ascontiguousarray(v) for k, v in enumerate(values)})
 )py";
 

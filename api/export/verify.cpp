@@ -168,8 +168,9 @@ std::vector<HostTensor> outputs_of(TrainedModel& model, Prediction& prediction,
   return values;
 }
 
-/// The inputs that the file is fed, as arrays.
-std::vector<NamedTensor> fed_arrays(const Prediction& prediction, const SampleRange& range) {
+/// The inputs that the file is fed, as arrays; with those that are bound to nothing, as caches are.
+std::vector<NamedTensor> fed_arrays(TrainedModel& model, const Prediction& prediction,
+                                    const SampleRange& range) {
   std::vector<NamedTensor> arrays;
   std::vector<std::int64_t> samples;
   for (std::int64_t i = 0; i < range.count; ++i) samples.push_back(range.first + i);
@@ -180,6 +181,12 @@ std::vector<NamedTensor> fed_arrays(const Prediction& prediction, const SampleRa
     HostTensor values(type);
     range.source->fill(field, samples, nullptr, values.data());
     arrays.push_back({name, std::move(values)});
+  }
+  for (const PortSummary& input : model.placed().model().micro_batch().summary.inputs) {
+    if (element_count(input.bound) > 0 || !input.has_bound) continue;
+    Shape shape = input.bound;
+    if (shape[0] != 0) shape[0] = range.count;
+    arrays.push_back({input.name, HostTensor(TensorType{*dtype_from_name(input.dtype), shape})});
   }
   return arrays;
 }
@@ -293,7 +300,7 @@ VerifyReport v1::verify_export(const std::string& run, const std::string& export
       others.why_not = "every output is drawn";
     else
       others = onnxruntime_outputs(options.python, normal_path(exported_file),
-                                   fed_arrays(of_file, samples.range), for_others);
+                                   fed_arrays(exported, of_file, samples.range), for_others);
     for (std::size_t i = 0, k = 0; k < others.values.size(); ++i) {
       if (outputs.names[i] != for_others[k]) continue;
       differences.push_back(

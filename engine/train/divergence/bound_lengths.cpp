@@ -45,14 +45,17 @@ void check_bound_lengths(const RunConfig& config, const Graph& forward, const Fi
     });
     if (bound == bind.end()) continue;
     const bool is_window = window_length(*config.data) == given[*axis];
-    const std::string length = std::to_string(given[*axis]), key = "model.bind." + bound->first;
+    const std::string length = std::to_string(given[*axis]);
+    const std::string key = "model.bind." + toml_key(bound->first);
     Diagnostic d = at(
         config.model.where, is_window ? "" : "data.fields." + input.name,
         (is_window ? "data.length is " + length
                    : "the field has " + length + " entries in dimension " + std::to_string(*axis)) +
             " and " + key + " is " + std::to_string(bound->second) +
             ": a sample is as long as the model is bound");
-    d.fix = "set both alike: " + key + "=" + length +
+    const std::string setting = key + "=" + length;
+    const bool needs_quotes = key.find('"') != std::string::npos;  // those of the shell
+    d.fix = "set both alike: " + (needs_quotes ? "'" + setting + "'" : setting) +
             (is_window ? ", or data.length=" + std::to_string(bound->second) : "");
     throw Error(ErrorKind::usage, std::move(d));
   }
