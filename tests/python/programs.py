@@ -12,6 +12,7 @@ import os, sys
 sys.path.insert(0, {str(HERE)!r})
 import dense, numpy, signal, threading, time
 import tandem_train as tt
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of shells start with it ignored
 def open_session(path):
     return tt.Session(path, dense.BATCH, settings=dense.SETTINGS)
 """
