@@ -4,6 +4,7 @@
 """
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -203,7 +204,11 @@ class Server(unittest.TestCase):
     def listening(self, name):
         """Lines of /proc/net about sockets of the program that listen."""
         folder = pathlib.Path(f"/proc/{self.page.process.pid}/fd")
-        sockets = {match[1] for link in folder.iterdir() if (match := re.fullmatch(r"socket:\[(\d+)\]", os.readlink(link)))}
+        sockets = set()
+        for link in folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):  # a connection that was closed meanwhile
+                if match := re.fullmatch(r"socket:\[(\d+)\]", os.readlink(link)):
+                    sockets.add(match[1])
         lines = pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]
         return [line for line in lines if line.split()[3] == "0A" and line.split()[9] in sockets]
 
