@@ -1,5 +1,5 @@
-// Operators that treat samples and channels differently, in a file whose batch of one hides which
-// of the two an axis counts.
+// Refuses operators that treat samples and channels differently, where a batch of one in the file
+// does not show whether an axis holds samples or channels.
 #pragma once
 
 #include <vector>

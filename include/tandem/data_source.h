@@ -27,7 +27,7 @@ class DataSource {
   virtual std::vector<DataField> fields() const = 0;
   virtual std::int64_t samples() const = 0;  ///< above 0
   /// Writes these samples of `fields()[field]` one after the other, row-major, which is indices.size() times the bytes
-  /// of a sample. The same index gives the same values each time. What it throws ends the run as Error{data}.
+  /// of a sample. The same index gives the same values each time. An exception ends the run as Error{data}.
   virtual void fill(std::size_t field, std::span<const std::int64_t> indices, void* to) const = 0;
   virtual std::string describe(std::int64_t sample) const;  ///< the sample in messages; by default "sample 17"
   /// Tells these samples from others, such as a version or a checksum: a run that was trained on them resumes only with

@@ -37,7 +37,7 @@ class Session {
   /// `step`, and Error{runtime} where `stop` is requested before or between parts; the session can go on.
   Tensors predict(const Tensors& feeds, const StopToken& stop = {});
   /// Loss, its named terms and `eval.metrics` that are one number, by name, in inference form, exact over all samples
-  /// of the feeds, which may be more than batch_size. Nothing is trained. Throws as `predict`.
+  /// of the feeds, which may be more than batch_size. Nothing is trained. Throws the errors of `predict`.
   std::map<std::string, double> evaluate(const Tensors& feeds, const StopToken& stop = {});
   /// Parameters by the file's initializer names, with their current values; before the first step those of the file, or
   /// as [parameters] init and load say.

@@ -54,8 +54,9 @@ CaseCommand::Words CaseCommand::values(const std::string& option) const {
 
 namespace {
 
-/// The values that the pointers ask for; without any, the text.
-std::string told(const CaseCommand& c, const std::string& text, const std::string& object) {
+/// The values at the pointers of the command; the text, if the command has no pointers.
+std::string chosen_output(const CaseCommand& c, const std::string& text,
+                          const std::string& object) {
   if (c.pointers.empty()) return text;
   const json all = json::parse(object);
   std::string values;
@@ -166,7 +167,7 @@ std::string eval(const CaseCommand& c) {
   }
   if (c.has("like"))
     metrics += compared(c.path(c.value("like")), c.value("like"), object.at("metrics"));
-  return said + told(c, c.has("text") ? report.text : metrics, report.json);
+  return said + chosen_output(c, c.has("text") ? report.text : metrics, report.json);
 }
 
 std::string predict(const CaseCommand& c) {
@@ -195,7 +196,7 @@ std::string reported(const CaseCommand& c) {
 }
 
 std::string values(const CaseCommand& c) {
-  return told(c, "no /POINTER", read_file(c.path(c.words.at(1))));
+  return chosen_output(c, "no /POINTER", read_file(c.path(c.words.at(1))));
 }
 
 std::string inspect(const CaseCommand& c) {
@@ -206,15 +207,16 @@ std::string inspect(const CaseCommand& c) {
     options.bind.emplace_back(bind.substr(0, is), std::stoll(bind.substr(is + 1)));
   }
   const api::InspectReport report = api::inspect(c.path(c.words[1]), options);
-  return told(c, report.text + (report.blocks_training ? "it does not train" : ""), report.json);
+  return chosen_output(c, report.text + (report.blocks_training ? "it does not train" : ""),
+                       report.json);
 }
 
 std::string data(const CaseCommand& c) {
   api::DataOptions options;
   options.overrides = c.overrides;
   const api::DataReport checked = api::data_check(c.path("train.toml"), options);
-  return told(c, checked.report.text + (checked.bad ? "\ntraining refuses this" : ""),
-              checked.report.json);
+  return chosen_output(c, checked.report.text + (checked.bad ? "\ntraining refuses this" : ""),
+                       checked.report.json);
 }
 
 std::string of_program(const CaseCommand& c) {
@@ -262,7 +264,9 @@ std::string policy(const CaseCommand& c) {
     else
       options.overrides.push_back(line);
   }
-  const auto of = [&](const api::Report& report) { return told(c, report.text, report.json); };
+  const auto of = [&](const api::Report& report) {
+    return chosen_output(c, report.text, report.json);
+  };
   const std::string command = c.word(1), first = c.word(2), second = c.word(3);
   if (command == "names")
     return of(api::policy_names(options, first, second.empty() ? "graph" : second));

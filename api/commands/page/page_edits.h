@@ -9,9 +9,9 @@
 
 namespace tandem::api {
 
-/// The text after the edit, and a few words that name it. `saved`: the text of the file, whose
-/// rules people have written. Throws PageError "bad_request" for a body
-/// of another form, Error{usage} where the policy does not allow the edit.
+/// The text after the edit, and a few words that name it. `saved` is the text of the file: its
+/// rules were written by people. Throws PageError "bad_request" if `body` does not have the form of
+/// an edit, and Error{usage} if the policy does not allow the edit.
 std::pair<std::string, std::string> edited_text(const std::string& text, const std::string& saved,
                                                 const std::string& path, const PageJson& body,
                                                 const ModelTree& tree, PlannedPolicy& planned);

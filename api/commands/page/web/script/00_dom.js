@@ -58,6 +58,13 @@ function button(text, act, properties = {}) {
   return element("button", {type: "button", "data-key": text, ...properties, on: {click: act}}, text);
 }
 
+/// A table; `isNumber(i)` says whether column i is aligned as numbers are.
+function tableOf(heads, isNumber, rows) {
+  const cells =
+    heads.map((name, i) => element("th", {scope: "col", class: isNumber(i) ? "number" : ""}, name));
+  return element("table", {}, element("thead", {}, element("tr", {}, cells)), element("tbody", {}, rows));
+}
+
 /// Says it to screen readers.
 function announce(text) {
   byId("announcer").textContent = "";

@@ -133,6 +133,26 @@ function contextMenu(event, opener) {
   openMenu(part, event.clientX, event.clientY, opener);
 }
 
+/// A place for pictures of parts: a click selects one, a double click is for `open`.
+function picturePlace(properties, open, keydown) {
+  const withPart = act => event => {
+    const part = partAt(event);
+    if (part) act(part);
+  };
+  const place = element("div", {
+    tabindex: "0",
+    "data-key": "view",
+    ...properties,
+    on: {
+      click: withPart(select),
+      dblclick: withPart(open),
+      contextmenu: event => contextMenu(event, place),
+      keydown
+    }
+  });
+  return place;
+}
+
 function menuAtRow() {
   const box = (table.body.querySelector(".is-selected") || table.grid).getBoundingClientRect();
   openMenu(store.selection, box.left + 60, box.bottom, table.grid);

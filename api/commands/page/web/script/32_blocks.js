@@ -111,25 +111,13 @@ function blockKeys(event) {
 }
 
 function makeBlocks() {
-  blocks.place = element("div", {
-    role: "tree",
-    class: "blocks",
-    tabindex: "0",
-    "data-key": "view",
-    "aria-label": "Modules as blocks; space shows a module alone, backspace what is around it",
-    on: {
-      click: event => {
-        const part = partAt(event);
-        if (part) select(part);
-      },
-      dblclick: event => {
-        const part = partAt(event);
-        if (part) zoomTo(part);
-      },
-      contextmenu: event => contextMenu(event, blocks.place),
-      keydown: blockKeys,
-    }
-  });
+  blocks.place = picturePlace(
+    {
+      role: "tree",
+      class: "blocks",
+      "aria-label": "Modules as blocks; space shows a module alone, backspace what is around it"
+    },
+    zoomTo, blockKeys);
   makeDragSource(blocks.place, partAt);
   return [element("div", {id: "blocks-path"}), blocks.place];
 }

@@ -1,24 +1,7 @@
 // Shows the graph of one module as SVG.
 
 function makeGraph() {
-  graph.place = element("div", {
-    class: "graph",
-    role: "listbox",
-    tabindex: "0",
-    "data-key": "view",
-    on: {
-      click: event => {
-        const part = partAt(event);
-        if (part) select(part);
-      },
-      dblclick: event => {
-        const part = partAt(event);
-        if (part) openGraph(part);
-      },
-      contextmenu: event => contextMenu(event, graph.place),
-      keydown: boxKeys,
-    }
-  });
+  graph.place = picturePlace({class: "graph", role: "listbox"}, openGraph, boxKeys);
   graph.root = store.selection ? graphRootOf(store.selection) : store.tree.root;
   return [element("div", {id: "graph-path"}), graph.place];
 }

@@ -74,15 +74,7 @@ function whyList(part) {
   return element(
     "details", {class: "why", open: whyIsOpen(), on: {toggle: event => { whyOpen = event.target.open; }}},
     element("summary", {"data-key": "why"}, "Why here"),
-    element(
-      "table", {},
-      element(
-        "thead", {},
-        element(
-          "tr", {},
-          ["", "value", "decided by", "parts"].map(
-            (name, i) => element("th", {scope: "col", class: i === 3 ? "number" : ""}, name)))),
-      element("tbody", {}, rows)),
+    tableOf(["", "value", "decided by", "parts"], i => i === 3, rows),
     fallen.length > 0 &&
       element("p", {}, `${counted(fallen.length, "operator")} fell back: ${fallen[0].prefer}`),
     button("Explain every node", () => explain(part), {class: "plain"}),

@@ -36,14 +36,6 @@ function showCopies(panel) {
     element(
       "p", {class: "quiet"},
       `${copies.length} a step, ${bytesText(plan.traffic.bytes)}. Computing waits for exposed copies.`),
-    element(
-      "table", {},
-      element(
-        "thead", {},
-        element(
-          "tr", {},
-          ["size", "between", "phase", "", "from → to"].map(
-            (name, i) => element("th", {scope: "col", class: i === 0 ? "number" : ""}, name)))),
-      element("tbody", {}, copies.slice(0, 300).map(copyRow))),
+    tableOf(["size", "between", "phase", "", "from → to"], i => i === 0, copies.slice(0, 300).map(copyRow)),
     copies.length > 300 && element("p", {class: "quiet"}, `and ${copies.length - 300} smaller ones`));
 }

@@ -23,13 +23,7 @@ function showRanks(panel) {
       "p", {}, `All numbers of this page are those of the most loaded of ${exchange.ranks} ranks. `,
       `It exchanges ${bytesText(exchange.bytes)} a step in ${msText(exchange.ms)}; computing waits ${
         msText(exchange.exposed_ms)} for it.`),
-    element(
-      "table", {},
-      element(
-        "thead", {},
-        element(
-          "tr", {},
-          ["collective", "of", "device", "phase", "size", "time", "exposed"].map(
-            (name, i) => element("th", {scope: "col", class: i > 3 ? "number" : ""}, name)))),
-      element("tbody", {}, exchange.exchanges.map(exchangeRow))));
+    tableOf(
+      ["collective", "of", "device", "phase", "size", "time", "exposed"], i => i > 3,
+      exchange.exchanges.map(exchangeRow)));
 }

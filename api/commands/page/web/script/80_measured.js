@@ -71,15 +71,9 @@ function showMeasured(panel) {
           timeline.queues.filter(queue => queue.start_ms.length).map(queue => queueRow(queue, end)),
           timeAxis(end))
       ],
-    element(
-      "table", {},
-      element(
-        "thead", {},
-        element(
-          "tr", {},
-          ["module", "predicted", "measured", "ratio", ""].map(
-            (name, i) => element("th", {scope: "col", class: i > 0 && i < 4 ? "number" : ""}, name)))),
-      element("tbody", {}, parts.map(part => comparisonRow(part, most)))));
+    tableOf(
+      ["module", "predicted", "measured", "ratio", ""], i => i > 0 && i < 4,
+      parts.map(part => comparisonRow(part, most))));
 }
 
 function startMeasured() {
