@@ -15,12 +15,18 @@ inside() { chroot "$bare" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEB
 as_nobody() { chroot --userspec=nobody "$bare" /usr/bin/env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 HOME=/tmp/home "$@"; }
 apt() { inside apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
 
+distribution() { (. "$1/etc/os-release" && echo "$ID${VERSION_ID//./}"); } # ROOT: for example ubuntu2404
+
 # make_root [ROOT|SUITE]: a copy of a root, or a new one of a distribution; default: of that of this machine.
 make_root() {
   local suite=${1:-$(. /etc/os-release && echo "$VERSION_CODENAME")} components=main
   [[ $(. /etc/os-release && echo "$ID") != ubuntu ]] || components=main,universe
   if [[ -d $suite ]]; then
     step "a copy of $suite" cp -a "$suite" "$bare"
+  elif [[ $suite == noble && $(. /etc/os-release && echo "$ID") != ubuntu ]]; then # Debian 12's debootstrap does not know it
+    step "debootstrap $suite" debootstrap --variant=minbase --components=main,universe \
+      --keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg "$suite" "$bare" http://archive.ubuntu.com/ubuntu \
+      /usr/share/debootstrap/scripts/gutsy
   else
     step "debootstrap $suite" debootstrap --variant=minbase --components="$components" "$suite" "$bare"
   fi

@@ -3,7 +3,7 @@
 #
 #   packaging/check_root.sh FOLDER [ROOT]
 #
-# FOLDER has the packages. ROOT is a root made by debootstrap, of which a copy is used, or the name of a distribution
+# FOLDER has the packages; those for the root's distribution are taken. ROOT is a root made by debootstrap, of which a copy is used, or the name of a distribution
 # (default: that of this machine). Needs root; prints the seconds of each step.
 set -euo pipefail
 folder=$(realpath "$1")
@@ -24,9 +24,12 @@ step "apt-get update" apt update
 listing >"$work/before"
 
 mkdir "$bare/tmp/packages"
-cp "$folder"/*.deb "$bare/tmp/packages/"
+mapfile -t packages < <(ls "$folder"/*"~$(distribution "$bare")"_*.deb "$folder"/*-1_*.deb 2>/dev/null)
+((${#packages[@]})) || { echo "check_root: no packages for $(distribution "$bare") in $folder" >&2; exit 1; }
+cp "${packages[@]}" "$bare/tmp/packages/"
+named() { (cd "$bare" && printf '/%s ' $(printf 'tmp/packages/%s_*.deb ' "$@")); } # PACKAGE…: paths inside the root
 step "install the program" apt install -y --no-install-recommends \
-  $(cd "$folder" && printf '/tmp/packages/%s ' tandem_*.deb libtandem_*.deb)
+  $(named tandem libtandem)
 cp "$here/first_training.sh" "$bare/tmp/"
 step "train a first model, as nobody" as_nobody sh -e /tmp/first_training.sh
 tail -n 3 "$work/log"
@@ -39,10 +42,10 @@ fi
 echo "nothing is left of the packages"
 
 # A second time with the headers and with MPI. Debian's own packages leave groups behind; only what is ours is compared.
-ls "$folder"/libtandem-dev_*.deb >/dev/null 2>&1 || exit 0
+ls "$bare"/tmp/packages/libtandem-dev_*.deb >/dev/null 2>&1 || exit 0
 cp -r "$here/../tests/api/consumer" "$here/first_program.sh" "$bare/tmp/"
 step "install it with headers, a compiler, CMake, MPI" apt install -y --no-install-recommends g++ cmake make pkg-config \
-  openmpi-bin $(cd "$folder" && printf '/tmp/packages/%s ' tandem_*.deb libtandem_*.deb libtandem-dev_*.deb)
+  openmpi-bin $(named tandem libtandem libtandem-dev)
 step "build a program with the library, train with two processes" inside sh -e /tmp/first_program.sh
 tail -n 1 "$work/log"
 step "remove it" apt purge -y tandem libtandem libtandem-dev

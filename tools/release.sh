@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Makes everything that a release consists of, installs it on bare roots, and prints how long each part takes.
 #
-#   tools/release.sh [--to FOLDER] [--twice] [--no-wheel] [--no-roots]
+#   tools/release.sh [--to FOLDER] [--also ROOT]… [--twice] [--no-wheel] [--no-roots]
 #
 # --to FOLDER     where the files go (default: build-release/dist)
+# --also ROOT     also Debian packages for another distribution: its name, for example noble, or a root of it
 # --twice         make everything twice from different folders, the second time without ccache, and compare the bytes
 # --no-wheel      without the Python wheels
 # --no-roots      do not install anything; without it, root and debootstrap are needed
@@ -12,14 +13,15 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
-to=$root/build-release/dist twice=0 wheel=1 roots=1
+to=$root/build-release/dist twice=0 wheel=1 roots=1 also=()
 while (($#)); do
   case $1 in
     --to) to=$(realpath -m "$2"); shift ;;
+    --also) also+=("$2"); shift ;;
     --twice) twice=1 ;;
     --no-wheel) wheel=0 ;;
     --no-roots) roots=0 ;;
-    *) sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
   esac
   shift
 done
@@ -29,8 +31,7 @@ export SOURCE_DATE_EPOCH LC_COLLATE=C TZ=UTC
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 umask 022
 version=$(sed -n 's/^project(Tandem VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
-distribution=$(. /etc/os-release && echo "$ID${VERSION_ID//./}")
-revision=1~$distribution
+. packaging/make_debian.sh
 name=tandem-$version
 work=$root/build-release
 mkdir -p "$work"
@@ -49,17 +50,6 @@ make_source() { # FOLDER
   git archive --format tar --prefix "$name/" HEAD | gzip -9n >"$1/$name.tar.gz"
 }
 
-# Configures and builds what is installed.
-make_build() { # SOURCE BUILD
-  cmake -S "$1" -B "$2" -G Ninja "${definitions[@]/#/-D}" -DCMAKE_INSTALL_PREFIX=/usr >"$2.log" 2>&1 &&
-    cmake --build "$2" --target tandem_installed >>"$2.log" 2>&1 || { tail -n 30 "$2.log" >&2; return 1; }
-}
-
-make_debian() { # BUILD FOLDER
-  (cd "$1" && cpack -G DEB -B "$1/packages" >"$1/cpack.log" 2>&1) || { tail -n 30 "$1/cpack.log" >&2; return 1; }
-  cp "$1"/packages/*.deb "$2/"
-}
-
 # What makes wheels out of files, in the versions of the list.
 make_tools() {
   python3 -m venv "$work/tools"
@@ -76,10 +66,12 @@ make_all() { # NUMBER FOLDER
   tar -xzf "$2/$name.tar.gz" -C "$folder"
   source=$folder/$name
   build=$source/build # ccache knows its files from builds for development
-  local definitions=(CMAKE_BUILD_TYPE=Release TANDEM_CUDA="${TANDEM_CUDA:-OFF}" TANDEM_TESTS=OFF TANDEM_BENCH=OFF
-    CMAKE_BUILD_WITH_INSTALL_RPATH=ON TANDEM_DEBIAN_REVISION="$revision")
   timed "build $1" -- make_build "$source" "$build"
   timed "Debian packages" -- make_debian "$build" "$2"
+  local other
+  for other in "${also[@]}"; do
+    timed "Debian packages for $(basename "$other")" -- packaging/build_on_root.sh "$2/$name.tar.gz" "$2" "$other"
+  done
   python3 packaging/parts.py check "$build/tandem" "$build"/lib/libtandem*.so
   local kinds=()
   ((!wheel)) || kinds+=(--with python)
@@ -105,6 +97,9 @@ if ((twice)); then
 fi
 packaging/check_paths.sh "$to"
 if ((roots)); then
+  for other in "${also[@]}"; do
+    timed "Debian packages on a bare root of $(basename "$other")" -- packaging/check_root.sh "$to" "$other"
+  done
   timed "Debian packages on a bare root" -- packaging/check_root.sh "$to"
   ((!wheel)) || timed "wheel on a bare root" -- packaging/check_wheel.sh "$to"
 fi
