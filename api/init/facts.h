@@ -63,6 +63,7 @@ struct ArrayFacts {
   bool is_label = false;       // its name is one that labels have
   bool is_text = false;        // at least one value is no number
   std::string first_text;      // in a table: the first such value with its line, for messages
+  bool has_commas = false;     // in a table: decimal commas next to columns with points
   bool has_points = false;     // in a table: some numbers have a point or an exponent, "1.0"
   bool is_identifier = false;  // in a table: whole numbers or texts, each of them only once
   /// Identifiers that are left out of the columns that form the axis.
@@ -80,6 +81,9 @@ struct ArrayFacts {
   /// All distinct texts of one column in order, while there are at most that many.
   std::vector<std::string> words;
   std::vector<std::int64_t> word_counts;  // number of occurrences of each word
+  // Two of the texts in a sentence that says how they differ; "": no two are so alike.
+  std::string alike_but_for_blanks;  // `texts` and `words` are then without blanks at the ends
+  std::string alike_but_for_case;
   /// A word that few rows have, in the form of `first_text`; "": there is none.
   std::string rare_text;
   std::int64_t rare_count = 0;  // number of occurrences of that word
@@ -120,6 +124,9 @@ struct DataFacts {
   std::vector<ArrayFacts> arrays;       // arrays in the training files
   std::int64_t rows_read = 0;           // rows of a text table that were read
   bool has_more_rows = false;           // whether the table has rows after those
+  std::int64_t all_rows = 0;            // then about how many it has in all; 0: unknown
+  std::vector<std::int64_t> tokens;  // by training file, where samples are windows of tokens
+  std::string estimated_by;  // how the number of samples was estimated; "": they were counted
   std::vector<GuessedKey> keys;         // other keys of [data]
   std::string tokenizer;                // tokenizer.json for texts; "": none
   std::string model_folder;             // the model's folder, with its config.json
@@ -149,6 +156,7 @@ struct TableFacts {
   std::string name, path;  // path: the name in selectors
   std::int64_t rows = 0, width = 0;
   std::string input;  // the input whose values are the ids; "" where ids are computed
+  bool may_grow = false;  // parameters.shape may give it more rows
 };
 
 /// Which rows the elements of an input look up.
@@ -157,8 +165,8 @@ struct InputRows {
   /// element looks up; -1 where it looks up none. Empty: unknown, or all elements look up the same
   /// rows.
   std::vector<std::int64_t> of_elements;
-  /// By element: the table that only this element looks up, by its name in selectors; "" where it
-  /// shares one.
+  /// By element: the table that only this element looks up and that may have more rows, by its name
+  /// in selectors; "" where there is none.
   std::vector<std::string> tables;
 };
 

@@ -56,7 +56,7 @@ std::vector<TableFacts> tables_of(const Graph& graph) {
       if (!is_row_lookup(node) || node.inputs[0] != state.initial) continue;
       if (graph.is_constant(node.inputs[1])) continue;  // positions, which are always the same rows
       tables.push_back({state.name, state.path, state.start.shape()[0], state.start.shape()[1],
-                        input_of(graph, node.inputs[1])});
+                        input_of(graph, node.inputs[1]), only_lookups_read(graph, state.initial)});
       break;
     }
   }
@@ -95,7 +95,7 @@ void add_input_rows(const Engine& engine, ModelFacts& facts) {
       if (!is_own) continue;
       const auto element = std::find_if(lookup.offsets.begin(), lookup.offsets.end(), reads);
       const State* const state = graph.find_state(lookup.parameter);
-      if (*element != 0 || state == nullptr) continue;
+      if (*element != 0 || state == nullptr || !only_lookups_read(graph, state->initial)) continue;
       tables[static_cast<std::size_t>(element - lookup.offsets.begin())] =
           state->path.empty() ? state->name : state->path;
     }

@@ -67,6 +67,14 @@ std::string nearest_class(std::string_view word, const std::vector<std::string>&
   return is_only && is_letter ? *found : "";
 }
 
+/// Which class may be meant, and the function that makes it this one.
+std::string fix_of_class(std::string_view word, const std::vector<std::string>& classes) {
+  const std::string near = nearest_class(word, classes);
+  const std::string function = spelling_function(word, near);
+  return did_you_mean(near) +
+         (function.empty() ? "" : " as = [ \"" + function + "\", … ] makes them one");
+}
+
 /// Where the first character ends; npos where it is the last one. What is no UTF-8 is taken byte by
 /// byte.
 std::size_t character_end(std::string_view text) {
@@ -212,6 +220,7 @@ std::optional<BadCell> RowEncoder::take_cell(std::size_t f, std::size_t c, std::
   ColumnStatistics& statistics = row_statistics_[f][c];
   missing_.reset();
   marks_ = &plan_.cells;
+  cell = field.spelling(cell, spelt_);
   if (is_missing(field, cell)) {
     ++statistics.empty;
     missing_ = cell;
@@ -230,7 +239,9 @@ std::optional<BadCell> RowEncoder::take_cell(std::size_t f, std::size_t c, std::
     if (kept == field.most) {
       ++statistics.cut;
     } else {
-      if (auto bad = take_value(f, c, cell.substr(0, end), to)) return bad;
+      const std::string_view value = cell.substr(0, end);
+      if (auto bad = take_value(f, c, field.spelling.trims ? without_blanks(value) : value, to))
+        return bad;
       ++kept;
       to += size;
     }
@@ -296,7 +307,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
       return cell;
     }
     if (text.empty() || !field.parses()) return cell;
-    cell.fix = remedy_of_marks(text, *marks_, fraction_cell());
+    cell.fix = remedy_of_marks(text, *marks_, fraction_cell(), !field.reading.number);
     if (cell.fix.empty() && field.reading.fix) cell.fix = field.reading.fix(text);
     if (cell.fix.empty()) cell.fix = remedy_of_number(text, *marks_, fraction_cell());
     return cell;
@@ -310,7 +321,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
     }
     if (field.vocabulary) return unknown_word(f, c, value);
     BadCell cell = bad(text.empty() ? "empty" : "none of the classes", words_shown(field.words));
-    cell.fix = did_you_mean(nearest_class(value, field.words));
+    cell.fix = fix_of_class(value, field.words);
     return cell;
   };
   if (!field.parses()) return take_id(text);
@@ -328,7 +339,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
                is_read ? field.reading.expected : "a number");
   }
   double value = *parsed;
-  if (is_read && !missing_) {
+  if (field.reading.is_time && !missing_) {
     constexpr std::size_t behind_year = 4;
     const bool is_date = text.size() > behind_year && text[behind_year] == '-';
     statistics.dates += is_date ? 1 : 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/config/run_config.h"
+#include "engine/data/cells/spelling.h"
 #include "engine/data/functions/field_function.h"
 #include "engine/data/vocabulary.h"
 #include "engine/formats/tokenizer/tokenizer.h"
@@ -51,14 +52,15 @@ struct TextReading {
   /// `cells`: the marks of numbers in this cell. Empty: the usual way.
   std::function<std::optional<double>(std::string_view cell, const CellText& cells)> number;
   std::string problem, expected;
-  std::function<std::string(std::string_view cell)> fix;
+  std::function<std::string(std::string_view cell)> fix = {};
+  bool is_time = false;  // reads dates, and numbers that are times
 };
 
 /// What `tokens` gives of the tokens of a cell.
 enum class TokenPart : std::uint8_t { ids, mask, types, targets };
 
-/// A field up to the array that is stored of it. The functions in order: `missing`, `split`, the
-/// numeric ones, and one that ends it; where none makes ids, its numbers are stored.
+/// A field up to the array that is stored of it. The functions in order: `trim`, `lower`, `missing`,
+/// `split`, the numeric ones, and one that ends it; where none makes ids, its numbers are stored.
 struct TableField {
   struct Number {
     Transform transform;
@@ -68,6 +70,7 @@ struct TableField {
   std::string name;
   std::vector<std::size_t> columns;
   std::vector<std::string> missing;  // in place of empty cells: of all columns, or one a column
+  Spelling spelling;                 // which texts are one
   std::string separator;             // "": each character of UTF-8 is a value
   std::int64_t most = 0;             // values of one cell that are kept; 0: a cell is one value
   std::int64_t pad = 0;

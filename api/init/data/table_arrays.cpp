@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <utility>
 
 #include "api/init/data/data_look.h"
 #include "api/init/fields.h"
+#include "engine/formats/files.h"
 #include "engine/formats/tokenizer/utf8.h"
 #include "engine/graph/text.h"
 
@@ -57,6 +59,21 @@ std::string text_in_row(std::string_view text, const RowPlace& place) {
                      with_replacements(file));
 }
 
+void take_bounds(const TableBounds& bounds, const std::vector<std::string>& paths,
+                 DataFacts& facts) {
+  facts.rows_read = bounds.rows();
+  facts.has_more_rows = bounds.is_over();
+  const bool is_packed = std::any_of(paths.begin(), paths.end(), [](const std::string& path) {
+    return path.ends_with(".gz");
+  });
+  if (!bounds.is_over() || is_packed || bounds.bytes() == 0) return;
+  double bytes = 0;
+  for (const std::string& path : paths) bytes += static_cast<double>(file_size(path));
+  facts.all_rows = std::llround(static_cast<double>(bounds.rows()) * bytes /
+                                static_cast<double>(bounds.bytes()));
+  facts.estimated_by = "by the size of the files";
+}
+
 void fit_table(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   if (facts.rows_read == 0) return;
   add_stacks(inputs, facts);
@@ -85,8 +102,12 @@ ArrayFacts stacked_columns(const std::string& name, const ColumnList& columns) {
     array.numbers.add(column->numbers);
     array.by_part.push_back(column->numbers);
     array.is_text = array.is_text || column->is_text;
+    array.has_commas = array.has_commas || column->has_commas;
     array.has_points = array.has_points || column->has_points;
     array.missing += column->missing;
+    if (array.alike_but_for_blanks.empty())
+      array.alike_but_for_blanks = column->alike_but_for_blanks;
+    if (array.alike_but_for_case.empty()) array.alike_but_for_case = column->alike_but_for_case;
     array.texts += column->texts;
     array.texts_by_part.push_back(column->is_text ? column->texts : 0);
     array.may_have_more_texts = array.may_have_more_texts || column->may_have_more_texts;

@@ -75,6 +75,7 @@ TEST(Transforms, ComputeWhatTheySay) {
   const HostTensor labels = HostTensor::from<std::int64_t>({2}, {2, 0});
   EXPECT_EQ(numbers(apply(labels, {"one_hot(3)"})), (std::vector<double>{0, 0, 1, 1, 0, 0}));
   EXPECT_EQ(apply(labels, {"one_hot(3)"}).shape(), (Shape{2, 3}));
+  EXPECT_EQ(numbers(apply(labels, {"one_hot(2, first=1)"})), (std::vector<double>{0, 1, 0, 0}));
   EXPECT_EQ(numbers(apply(HostTensor::from<float>({1, 2}, {0.5f, -3}), {"bool"})),
             (std::vector<double>{1, 1}));
 }
@@ -202,6 +203,10 @@ TEST(Transforms, ErrorsNameTheFunction) {
               HasSubstr("takes integers"));
   EXPECT_THAT(error_of([&] { apply(image, {"one_hot(4)"}); }),
               HasSubstr("memory:1: data.fields.x: class 4"));
+  EXPECT_THAT(error_of([&] {
+                apply(HostTensor::from<std::int64_t>({2}, {0, 3}), {"one_hot(2, first=1)"});
+              }),
+              HasSubstr("class 3 is not below 3"));
   EXPECT_THAT(error_of([&] { apply(image, {"reshape(2,2)"}, {"random_crop(1)"}); }),
               HasSubstr("augmentation gives"));
   EXPECT_THAT(error_of([&] { apply(image, {"reshape(2,2)"}, {"random_crop(3)"}); }),
@@ -292,8 +297,9 @@ TEST(OpenData, JoinsFilesAndNamesBadRows) {
   sets.eval->check_range(y, 3, nullptr);
   sets.eval->check_numbers(y, 0, 2, "0 to 2");
   const std::string text = error_of([&] { sets.train->check_range(y, 5, nullptr); });
-  EXPECT_THAT(text, HasSubstr("b.npz:2: data.fields.y: out of range: expected 0 to 4, got -1"));
-  EXPECT_THAT(text, HasSubstr("b.npz:3: data.fields.y: out of range: expected 0 to 4, got 7"));
+  EXPECT_THAT(text,
+              HasSubstr("b.npz:2: data.fields.y: out of range (and 1 row more): expected 0 to 4, "
+                        "got -1; all that are out of range: -1 to 7"));
   const std::int64_t ignore = -1;
   sets.train->check_range(y, 8, &ignore);
 }
