@@ -79,7 +79,7 @@ TEST(Fragments, PlansAndExplanationsOfTheDigits) {
   EXPECT_THAT(of_plan, HasSubstr(">gpu → cpu<"));
   const std::string of_weight = checked(explanation_html(policy_explain(options, "fc1:weight")));
   EXPECT_THAT(of_weight, HasSubstr("<td>param</td><td>cpu</td>"));
-  EXPECT_THAT(of_weight, HasSubstr("policy.toml:7"));
+  EXPECT_THAT(of_weight, HasSubstr("policy.toml:8"));
   EXPECT_THAT(of_weight, HasSubstr("In a step"));
   const std::string of_selector = checked(explanation_html(policy_explain(options, "conv*.**")));
   EXPECT_THAT(of_selector, HasSubstr("Which are"));
