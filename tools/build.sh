@@ -21,4 +21,16 @@ if [[ -f $folder/.ninja_log ]] && git rev-parse --is-inside-work-tree >/dev/null
 fi
 
 cmake --preset "$preset"
-cmake --build --preset "$preset" ${1:+--target "$@"}
+build() { cmake --build --preset "$preset" ${1:+--target "$@"}; }
+if [[ -t 1 ]]; then
+  build "$@"
+  exit
+fi
+# A compiler that was ended by a signal (GCC 12 now and then, while it loads a precompiled header) gets a second attempt. An error in
+# the code does not.
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+build "$@" 2>&1 | tee "$output" && exit
+grep -q 'internal compiler error: .* signal terminated program' "$output" || exit 1
+echo "The compiler was ended by a signal, which is no error of this code. Building once more."
+build "$@"
