@@ -149,6 +149,7 @@ struct TableFacts {
   std::string name, path;  // path: the name in selectors
   std::int64_t rows = 0, width = 0;
   std::string input;  // the input whose values are the ids; "" where ids are computed
+  bool may_grow = false;  // parameters.shape may give it more rows
 };
 
 /// Which rows the elements of an input look up.
@@ -157,8 +158,8 @@ struct InputRows {
   /// element looks up; -1 where it looks up none. Empty: unknown, or all elements look up the same
   /// rows.
   std::vector<std::int64_t> of_elements;
-  /// By element: the table that only this element looks up, by its name in selectors; "" where it
-  /// shares one.
+  /// By element: the table that only this element looks up and that may have more rows, by its name
+  /// in selectors; "" where there is none.
   std::vector<std::string> tables;
 };
 

@@ -10,8 +10,7 @@
 #include "api/init/fields.h"
 #include "api/init/losses/loss_form.h"
 #include "api/init/roles.h"
-#include "engine/config/keys/config_value.h"
-#include "engine/data/functions/call.h"
+#include "api/init/text_functions.h"
 #include "engine/graph/text.h"
 
 namespace tandem::api {
@@ -146,108 +145,6 @@ void add_missing(const ArrayFacts& array, Functions& to) {
                         value, are_many ? " of its column" : "");
 }
 
-/// The functions that number all texts of a column from 0; empty where a list cannot hold them. An
-/// empty field, which no list can hold, is first replaced by a word.
-std::vector<std::string> numbering(const ArrayFacts& array) {
-  std::vector<std::string> words = words_of(array), functions;
-  const auto empty = std::find(words.begin(), words.end(), "");
-  if (empty != words.end()) {
-    std::string word = "none";
-    while (std::find(words.begin(), words.end(), word) != words.end()) word += "_";
-    *empty = word;
-    functions.push_back(call_text("missing", {word}));
-  }
-  const std::string classes = classes_function(words);
-  if (classes.empty()) return {};
-  functions.push_back(classes);
-  return functions;
-}
-
-/// Whether each text of a column gets an element of its own.
-bool is_one_hot(const InputFacts& input, const ArrayFacts& array) {
-  return array.is_text && input.sample.shape.size() == 1 && input.sample.shape[0] == array.texts &&
-         !numbering(array).empty();
-}
-
-/// The expected percentage of `texts` that a hash maps to the same one of `rows` rows as another
-/// text.
-double percent_together(std::int64_t texts, std::int64_t rows) {
-  const auto others = static_cast<double>(std::max<std::int64_t>(texts - 1, 0));
-  return 100 * (1 - std::pow(1 - 1 / static_cast<double>(rows), others));
-}
-
-/// For columns that each look up rows of a table of their own: which texts have a row there. Where
-/// a table has exactly as many rows as there are texts, it needs one more, for what training lacks.
-void add_column_ids(const InputFacts& input, const ArrayFacts& array, Functions& to) {
-  std::string told, too_small, rules;
-  for (std::size_t c = 0; c < input.element_rows.size(); ++c) {
-    const std::int64_t rows = input.element_rows[c];
-    const std::int64_t texts = array.texts_by_part[c] * (array.may_have_more_texts ? 2 : 1);
-    const std::string& table = input.element_tables[c];
-    told += fmt::format("{}{} of \"{}\" in {}", told.empty() ? "" : ", ", array.texts_by_part[c],
-                        array.columns[c], rows);
-    if (texts < rows) continue;
-    if (texts == rows && !array.may_have_more_texts && !table.empty()) {
-      to.rows[table] = texts + 1;
-      continue;
-    }
-    too_small += fmt::format("{}{}{} texts of \"{}\" and {} rows{}", too_small.empty() ? "" : "; ",
-                             array.may_have_more_texts ? "at least " : "", array.texts_by_part[c],
-                             array.columns[c], rows, table.empty() ? "" : " of \"" + table + "\"");
-    if (!table.empty())
-      rules += fmt::format("{}{{ at = {}, rows = {} }}", rules.empty() ? "" : ", ",
-                           toml_string(table), texts + 1);
-  }
-  if (!too_small.empty()) {
-    to.why_not = too_small +
-                 ": each text needs its own row, and one row is for texts that training lacks" +
-                 (rules.empty() ? "" : "; parameters.shape = [ " + rules + " ] gives a table more");
-    return;
-  }
-  to.as.emplace_back("vocabulary(by='table')");
-  to.why = fmt::format(
-      "each column has a table of its own, and each of its texts a row there: {} rows; row 0 is "
-      "for what training lacks",
-      told);
-}
-
-void add_text_ids(const InputFacts& input, const ArrayFacts& array, Functions& to) {
-  const std::int64_t rows = input.table_rows;
-  // Rows that were not read may hold as many further texts.
-  const std::int64_t texts = array.texts * (array.may_have_more_texts ? 2 : 1);
-  if (texts > 0 && texts < rows) {
-    to.as.emplace_back("vocabulary");
-    to.why = fmt::format(
-        "{} different texts have a row each of the table's {}; row 0 is for what training lacks",
-        array.texts, rows);
-    return;
-  }
-  const bool are_all = texts == rows && !array.may_have_more_texts;
-  const std::vector<std::string> list = are_all ? numbering(array) : std::vector<std::string>();
-  if (!list.empty()) {
-    to.as.insert(to.as.end(), list.begin(), list.end());
-    to.why = fmt::format("{} different texts{}, as many as the table has rows", rows,
-                         list.size() > 1 ? ", the empty one included" : "");
-    return;
-  }
-  if (are_all && !input.table.empty()) {
-    to.as.emplace_back("vocabulary");
-    to.rows[input.table] = rows + 1;
-    to.why = fmt::format(
-        "{} different texts, as many as the table has rows, and one more row for what training "
-        "lacks",
-        rows);
-    return;
-  }
-  to.as.push_back(fmt::format("hash({})", rows));
-  to.why = fmt::format(
-      "{}{} different texts share the table's {} rows by a hash, where about {:.0f} % of them have "
-      "a row together with others; with {} rows (`parameters.shape`) and \"vocabulary\" each has "
-      "its own",
-      array.may_have_more_texts ? "at least " : "", array.texts, rows,
-      percent_together(array.texts, rows), array.texts + 1);
-}
-
 /// The reason why columns do not fit, where each looks up rows of its own table.
 std::string misfit_of_columns(const InputFacts& input, const ArrayFacts& array) {
   for (std::size_t c = 0; c < input.element_rows.size(); ++c) {
@@ -305,22 +202,12 @@ std::string misfit(const InputFacts& input, const ArrayFacts& array) {
 Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
   Functions result;
   const bool takes_floats = is_float(input.sample.dtype);
-  result.as = array.made_by;
-  if (array.is_text && takes_floats) {
-    result.as = numbering(array);
-    result.as.push_back(fmt::format("one_hot({})", array.texts));
-    result.why = fmt::format("each of the {} different texts has a place", array.texts);
-    return result;
-  }
   if (array.is_text) {
-    if (!input.element_rows.empty() && array.stacked &&
-        array.texts_by_part.size() == input.element_rows.size())
-      add_column_ids(input, array, result);
-    else
-      add_text_ids(input, array, result);
-    add_shape(input.sample.shape, array, result);
+    result = functions_of_words(input, array);
+    if (!takes_floats) add_shape(input.sample.shape, array, result);
     return result;
   }
+  result.as = array.made_by;
   if (array.has_gaps() && !takes_floats) {
     result.why_not = "it has empty fields: missing(…) gives them a value";
     return result;

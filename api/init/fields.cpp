@@ -197,12 +197,16 @@ class Matching {
 };
 
 void take_element_rows(const ModelFacts& model, InputFacts& input) {
-  const auto reads = [&](const TableFacts& table) { return table.input == input.name; };
-  if (std::count_if(model.tables.begin(), model.tables.end(), reads) == 1)
-    input.table = std::find_if(model.tables.begin(), model.tables.end(), reads)->path;
+  bool may_grow = true;
+  for (const TableFacts& table : model.tables) {
+    if (table.input != input.name) continue;
+    input.tables[table.path.empty() ? table.name : table.path] = table.rows;
+    may_grow = may_grow && table.may_grow;
+  }
+  if (!may_grow) input.tables.clear();
   const auto found = model.input_rows.find(input.name);
   if (found == model.input_rows.end() || found->second.of_elements.empty()) return;
-  input.table.clear();
+  input.tables.clear();
   input.element_rows = found->second.of_elements;
   input.element_tables = found->second.tables;
   input.table_rows = *std::min_element(input.element_rows.begin(), input.element_rows.end());

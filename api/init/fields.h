@@ -42,7 +42,9 @@ struct InputFacts {
   TensorType sample;              // free extents are -1
   std::vector<std::string> dims;  // names of dimensions in the file, axis 0 first
   std::int64_t table_rows = 0;    // rows of the table that its values look up; 0: they look up none
-  std::string table = {};         // the table that all elements look up, by its name in selectors
+  /// Rows of the tables that all elements look up, by their names in selectors; empty where one of
+  /// them cannot have more rows.
+  std::map<std::string, std::int64_t> tables = {};
   /// Where elements look up rows of different tables: the number of rows for each element; else
   /// empty. `table_rows` is the smallest of them.
   std::vector<std::int64_t> element_rows = {};

@@ -234,15 +234,18 @@ std::string of_program(const CaseCommand& c) {
 std::string field(const CaseCommand& c) {
   const std::string name = c.words.at(1);
   const std::int64_t extent = std::stoll(c.words.at(3));
-  const api::InputFacts input =
+  api::InputFacts input =
       c.words[2] == "float32" ? api::InputFacts{name, {DType::float32, {extent}}, {"batch", "n"}, 0}
                               : api::InputFacts{name, {DType::int64, {}}, {"batch"}, extent};
+  if (!c.word(4).empty()) input.tables[c.word(4)] = extent;
   api::DataFacts facts = api::look_into_data(c.path("data"));
   api::fit_data({input}, facts);
   const api::FieldGuesses guesses = api::guess_fields({input}, facts);
   const api::FieldGuess& guess = guesses.fields.at(0);
   std::string said = "as:";
   for (const std::string& function : guess.as) said += " " + function;
+  for (const auto& [table, rows] : guess.rows)
+    said += "\nrows: " + table + " " + std::to_string(rows);
   if (!guess.why.empty()) said += "\nwhy: " + guess.why;
   if (!guess.todo.empty()) said += "\ntodo: " + guess.todo;
   return said;

@@ -1,4 +1,5 @@
-// one_hot(10): integers to float32, 1 at their place on a new last axis.
+// one_hot(10): integers to float32, 1 at their place on a new last axis. With first=1 the places are
+// those of 1 to 10, and 0 has none: words that a vocabulary lacks.
 #include <cstring>
 
 #include "engine/data/functions/field_function.h"
@@ -8,8 +9,10 @@ namespace {
 
 struct OneHot final : FieldFunction {
   std::int64_t classes = 0;
+  std::int64_t first = 0;  // the number that has the first place
 
   explicit OneHot(Call& call) {
+    if (const auto given = call.take_number("first")) first = whole(*given, 0, "first");
     call.count(1, 1, "one_hot(10)");
     classes = whole(call.number(0), 1, "the number of classes");
   }
@@ -28,11 +31,11 @@ struct OneHot final : FieldFunction {
     with_type(sample.type.dtype, [&](auto zero) {
       for (std::int64_t i = 0; i < count; ++i) {
         const auto index = static_cast<std::int64_t>(sample.as<decltype(zero)>()[i]);
-        if (index < 0 || index >= classes) {
+        if (index < 0 || index - first >= classes) {
           throw std::invalid_argument("class " + std::to_string(index) + " is not below " +
-                                      std::to_string(classes));
+                                      std::to_string(first + classes));
         }
-        sample.to<float>()[i * classes + index] = 1;
+        if (index >= first) sample.to<float>()[i * classes + index - first] = 1;
       }
     });
   }

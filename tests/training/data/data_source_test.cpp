@@ -75,6 +75,7 @@ TEST(Transforms, ComputeWhatTheySay) {
   const HostTensor labels = HostTensor::from<std::int64_t>({2}, {2, 0});
   EXPECT_EQ(numbers(apply(labels, {"one_hot(3)"})), (std::vector<double>{0, 0, 1, 1, 0, 0}));
   EXPECT_EQ(apply(labels, {"one_hot(3)"}).shape(), (Shape{2, 3}));
+  EXPECT_EQ(numbers(apply(labels, {"one_hot(2, first=1)"})), (std::vector<double>{0, 1, 0, 0}));
   EXPECT_EQ(numbers(apply(HostTensor::from<float>({1, 2}, {0.5f, -3}), {"bool"})),
             (std::vector<double>{1, 1}));
 }
@@ -202,6 +203,10 @@ TEST(Transforms, ErrorsNameTheFunction) {
               HasSubstr("takes integers"));
   EXPECT_THAT(error_of([&] { apply(image, {"one_hot(4)"}); }),
               HasSubstr("memory:1: data.fields.x: class 4"));
+  EXPECT_THAT(error_of([&] {
+                apply(HostTensor::from<std::int64_t>({2}, {0, 3}), {"one_hot(2, first=1)"});
+              }),
+              HasSubstr("class 3 is not below 3"));
   EXPECT_THAT(error_of([&] { apply(image, {"reshape(2,2)"}, {"random_crop(1)"}); }),
               HasSubstr("augmentation gives"));
   EXPECT_THAT(error_of([&] { apply(image, {"reshape(2,2)"}, {"random_crop(3)"}); }),
