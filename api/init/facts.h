@@ -80,6 +80,9 @@ struct ArrayFacts {
   /// All distinct texts of one column in order, while there are at most that many.
   std::vector<std::string> words;
   std::vector<std::int64_t> word_counts;  // number of occurrences of each word
+  // Two of the texts in a sentence that says how they differ; "": no two are so alike.
+  std::string alike_but_for_blanks;  // `texts` and `words` are then without blanks at the ends
+  std::string alike_but_for_case;
   /// A word that few rows have, in the form of `first_text`; "": there is none.
   std::string rare_text;
   std::int64_t rare_count = 0;  // number of occurrences of that word

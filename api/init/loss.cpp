@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "api/init/next_token.h"
+#include "api/init/text_functions.h"
 #include "engine/config/keys/config_value.h"
 
 namespace tandem::api {
@@ -126,6 +127,19 @@ std::vector<Candidate> candidates_of(const ModelFacts& model,
   return candidates;
 }
 
+/// Why labels that are words may have too many of them.
+std::string spellings_of_labels(const std::vector<const ArrayFacts*>& arrays) {
+  std::string text;
+  for (const ArrayFacts* array : arrays) {
+    if (!array->is_label || array->alike_but_for_case.empty()) continue;
+    const std::string classes = lower_classes(*array);
+    text += fmt::format("; of \"{}\", {}", array->name, array->alike_but_for_case);
+    if (!classes.empty())
+      text += ": as = [ \"trim\", \"lower\", " + toml_string(classes) + " ] makes them one";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::span<const LossForm> all_loss_forms() {
@@ -210,6 +224,7 @@ LossChoice guess_loss(const ModelFacts& model, const std::vector<InputFacts>& in
     if (auto next = next_token_loss(model, inputs, fields, *data, why_not)) return *std::move(next);
     choice.todo = "no remaining array fits an output as labels";
     for (const std::string& miss : near_misses) choice.todo += "; " + miss;
+    choice.todo += spellings_of_labels(arrays);
     choice.todo += texts_among_numbers(arrays);
     if (!why_not.empty()) choice.todo += "; " + why_not;
     for (const std::string& note : data->notes) choice.todo += "; " + note;
@@ -223,6 +238,8 @@ LossChoice guess_loss(const ModelFacts& model, const std::vector<InputFacts>& in
   choice.labels.name = all[0].labels->stacked ? "labels" : all[0].labels->name;
   choice.labels.as = all[0].loss.as;
   choice.labels.why = "what the loss compares with";
+  if (all[0].labels->is_text && all[0].labels->made_by.empty())
+    choice.labels.why += add_spelling(*all[0].labels, choice.labels.as);
   choice.why = all[0].loss.why;
   if (are_unshifted(model, fields, *all[0].labels)) {
     choice.labels.as.emplace_back("next");

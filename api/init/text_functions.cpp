@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "api/init/data/data_look.h"
 #include "api/init/roles.h"
+#include "engine/config/keys/config_value.h"
 #include "engine/config/rows_line.h"
+#include "engine/data/cells/spelling.h"
 #include "engine/data/functions/call.h"
+#include "engine/graph/text.h"
 
 namespace tandem::api {
 namespace {
@@ -165,6 +169,31 @@ void add_one_hot(const InputFacts& input, const ArrayFacts& array, Functions& to
 
 }  // namespace
 
+std::string lower_classes(const ArrayFacts& array) {
+  std::set<std::string> words;
+  for (const std::string& word : words_of(array)) words.insert(lower_text(word));
+  words.erase("");
+  return classes_function({words.begin(), words.end()});
+}
+
+std::string add_spelling(const ArrayFacts& array, std::vector<std::string>& as) {
+  std::string why;
+  if (!array.alike_but_for_blanks.empty()) {
+    as.insert(as.begin(), "trim");
+    why += "; " + array.alike_but_for_blanks + ": trim makes them one";
+  }
+  if (!array.alike_but_for_case.empty()) {
+    std::vector<std::string> lower = as;
+    for (std::string& function : lower) {
+      if (function.starts_with("classes(")) function = lower_classes(array);
+    }
+    lower.insert(lower.begin() + (array.alike_but_for_blanks.empty() ? 0 : 1), "lower");
+    why += fmt::format("; {}: as = [ {} ] makes them one", array.alike_but_for_case,
+                       joined(lower, ", ", toml_string));
+  }
+  return why;
+}
+
 bool is_one_hot(const InputFacts& input, const ArrayFacts& array) {
   return array.is_text && input.sample.shape.size() == 1 && input.sample.shape[0] == array.texts &&
          words_of(array).size() >= 2 &&
@@ -180,6 +209,8 @@ Functions functions_of_words(const InputFacts& input, const ArrayFacts& array) {
     add_column_ids(input, array, result);
   else
     add_text_ids(input, array, result);
+  result.as.insert(result.as.begin(), array.made_by.begin(), array.made_by.end());
+  if (result.why_not.empty()) result.why += add_spelling(array, result.as);
   return result;
 }
 

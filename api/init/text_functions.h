@@ -13,4 +13,11 @@ bool is_one_hot(const InputFacts& input, const ArrayFacts& array);
 /// labels that are an input have exactly their classes.
 Functions functions_of_words(const InputFacts& input, const ArrayFacts& array);
 
+/// "classes('no', 'yes')" of the column's words in lower case; "" where no list can hold them.
+std::string lower_classes(const ArrayFacts& array);
+
+/// Puts `trim` in front of a column's functions where some of its texts need it; and says so, and
+/// which functions would make texts one that differ only in case: "; …", or "".
+std::string add_spelling(const ArrayFacts& array, std::vector<std::string>& as);
+
 }  // namespace tandem::api

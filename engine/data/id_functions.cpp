@@ -48,7 +48,7 @@ std::vector<Decides> decides_ids_of(const FieldConfig& field) {
   std::vector<Decides> all{
       {field.name, functions_of(field), "neither classes, hash nor bucketize"}};
   if (gives_ids(field))
-    all.push_back({cells_key(field), cells_of(field), "neither missing nor split"});
+    all.push_back({cells_key(field), cells_of(field), "none of missing, trim, lower and split"});
   return all;
 }
 

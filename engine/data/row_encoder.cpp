@@ -67,6 +67,14 @@ std::string nearest_class(std::string_view word, const std::vector<std::string>&
   return is_only && is_letter ? *found : "";
 }
 
+/// Which class may be meant, and the function that makes it this one.
+std::string fix_of_class(std::string_view word, const std::vector<std::string>& classes) {
+  const std::string near = nearest_class(word, classes);
+  const std::string function = spelling_function(word, near);
+  return did_you_mean(near) +
+         (function.empty() ? "" : " as = [ \"" + function + "\", … ] makes them one");
+}
+
 /// Where the first character ends; npos where it is the last one. What is no UTF-8 is taken byte by
 /// byte.
 std::size_t character_end(std::string_view text) {
@@ -212,6 +220,7 @@ std::optional<BadCell> RowEncoder::take_cell(std::size_t f, std::size_t c, std::
   ColumnStatistics& statistics = row_statistics_[f][c];
   missing_.reset();
   marks_ = &plan_.cells;
+  cell = field.spelling(cell, spelt_);
   if (is_missing(field, cell)) {
     ++statistics.empty;
     missing_ = cell;
@@ -230,7 +239,9 @@ std::optional<BadCell> RowEncoder::take_cell(std::size_t f, std::size_t c, std::
     if (kept == field.most) {
       ++statistics.cut;
     } else {
-      if (auto bad = take_value(f, c, cell.substr(0, end), to)) return bad;
+      const std::string_view value = cell.substr(0, end);
+      if (auto bad = take_value(f, c, field.spelling.trims ? without_blanks(value) : value, to))
+        return bad;
       ++kept;
       to += size;
     }
@@ -310,7 +321,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
     }
     if (field.vocabulary) return unknown_word(f, c, value);
     BadCell cell = bad(text.empty() ? "empty" : "none of the classes", words_shown(field.words));
-    cell.fix = did_you_mean(nearest_class(value, field.words));
+    cell.fix = fix_of_class(value, field.words);
     return cell;
   };
   if (!field.parses()) return take_id(text);

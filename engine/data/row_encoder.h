@@ -106,6 +106,7 @@ class RowEncoder {
   EncodeScratch scratch_;
   EncodedTokens tokens_;
   std::vector<double> missing_numbers_;      // spellings of empty cells that are numbers
+  std::string spelt_;                        // the cell in another spelling
   std::string buffer_;                       // a number without its marks, before it is parsed
   std::optional<std::string_view> missing_;  // how the cell says that it is empty
   CellText plain_;                           // how a configuration writes numbers and empty cells

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/config/run_config.h"
+#include "engine/data/cells/spelling.h"
 #include "engine/data/functions/field_function.h"
 #include "engine/data/vocabulary.h"
 #include "engine/formats/tokenizer/tokenizer.h"
@@ -57,8 +58,8 @@ struct TextReading {
 /// What `tokens` gives of the tokens of a cell.
 enum class TokenPart : std::uint8_t { ids, mask, types, targets };
 
-/// A field up to the array that is stored of it. The functions in order: `missing`, `split`, the
-/// numeric ones, and one that ends it; where none makes ids, its numbers are stored.
+/// A field up to the array that is stored of it. The functions in order: `trim`, `lower`, `missing`,
+/// `split`, the numeric ones, and one that ends it; where none makes ids, its numbers are stored.
 struct TableField {
   struct Number {
     Transform transform;
@@ -68,6 +69,7 @@ struct TableField {
   std::string name;
   std::vector<std::size_t> columns;
   std::vector<std::string> missing;  // in place of empty cells: of all columns, or one a column
+  Spelling spelling;                 // which texts are one
   std::string separator;             // "": each character of UTF-8 is a value
   std::int64_t most = 0;             // values of one cell that are kept; 0: a cell is one value
   std::int64_t pad = 0;

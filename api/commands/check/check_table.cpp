@@ -2,12 +2,16 @@
 #include <algorithm>
 #include <cassert>
 #include <exception>
+#include <set>
 #include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "api/commands/check/checked_data.h"
+#include "engine/config/keys/config_value.h"
+#include "engine/config/keys/key_forms.h"
+#include "engine/data/cells/alike_words.h"
 #include "engine/data/cells/cut_tokens.h"
 #include "engine/data/cells/unknown_words.h"
 #include "engine/data/encode_files.h"
@@ -16,6 +20,21 @@
 
 namespace tandem::api {
 namespace {
+
+/// The line of train.toml for a field, with a function before its own ones.
+std::string field_with(const DataConfig& config, const std::string& name, const char* function) {
+  for (const FieldConfig& field : config.fields) {
+    if (field.name != name) continue;
+    std::vector<std::string> as{function};
+    for (const Transform& transform : field.as) as.push_back(transform.text);
+    return fmt::format(
+        "data.fields.{} = {{ from = {}, as = {}{} }}", toml_key(name),
+        field.stacked ? toml_list_of_strings(field.columns) : toml_string(field.from),
+        toml_list_of_strings(as),
+        field.out_of_range == OutOfRange::zero ? ", out_of_range = \"zero\"" : "");
+  }
+  return "";
+}
 
 /// Makes the vocabularies with the ids that training would assign.
 std::vector<Vocabulary> check_vocabularies(const TablePlan& plan,
@@ -39,6 +58,37 @@ std::vector<Vocabulary> check_vocabularies(const TablePlan& plan,
                                {"rare_values", rare}});
   }
   return vocabularies;
+}
+
+/// Warns about words of the training data that are the same but for blanks or the case of letters.
+void check_spellings(const DataConfig& config, const TablePlan& plan,
+                     const std::vector<ValueCounts>& all, CheckedData& to) {
+  std::set<std::pair<std::size_t, std::size_t>> told;  // vocabulary and column
+  for (const TableField& field : plan.fields) {
+    const bool are_characters = field.most > 0 && field.separator.empty();
+    if (!field.vocabulary || are_characters) continue;
+    const ValueCounts& values = all[*field.vocabulary];
+    const bool by_value = plan.vocabularies[*field.vocabulary].by_value;
+    for (const std::size_t column : field.columns) {
+      const std::size_t of = by_value ? 0 : column;
+      if (!told.emplace(*field.vocabulary, of).second) continue;
+      std::vector<CountedWord> words;
+      for (std::int64_t n = 0; n < values.size(); ++n) {
+        if (values.column(n) == of && values.times(n) > 0)
+          words.push_back({values.value(n), values.times(n)});
+      }
+      const auto warn = [&](const std::optional<AlikeWords>& alike, std::string_view what,
+                            const char* function) {
+        if (!alike) return;
+        to.warnings.push_back(fmt::format(
+            "training data: of `{}`, {}, and have a row each: {} makes them one",
+            plan.columns[column], alike_text(*alike, what),
+            field_with(config, field.name, function)));
+      };
+      warn(alike_but_for_blanks(words), only_in_blanks, "trim");
+      warn(alike_but_for_case(words), only_in_case, "lower");
+    }
+  }
 }
 
 void add_failure(const std::exception_ptr& failure, CheckedData& to) {
@@ -305,6 +355,7 @@ CheckedData check_table(const RunConfig& run, const OpenOptions& options) {
   to.splits.push_back(check_files(config, plan, config.train, options, to, values));
   to.splits.back().name = "train";
   const std::vector<Vocabulary> vocabularies = check_vocabularies(plan, values, to);
+  check_spellings(config, plan, values, to);
   if (!config.eval.files.empty()) {
     to.splits.push_back(check_files(config, plan, config.eval, options, to, held));
     to.splits.back().name = "eval";

@@ -12,6 +12,7 @@
 #include "engine/config/keys/key_forms.h"
 #include "engine/data/cells/cell_number.h"
 #include "engine/data/cells/dates.h"
+#include "engine/data/cells/spelling.h"
 #include "engine/formats/delimited.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
@@ -363,7 +364,10 @@ void look_table(const SplitPaths& paths, DataFacts& facts, bool is_csv) {
     std::map<std::size_t, std::string> rare = rare_words(facts);
     const auto find = [&](const auto& cells, const RowPlace& place) {
       std::erase_if(rare, [&](const auto& one) {
-        const bool is_here = cells[one.first] == one.second;
+        const std::string_view cell = cells[one.first];
+        const bool is_here =
+            cell == one.second || (!facts.arrays[one.first].alike_but_for_blanks.empty() &&
+                                   without_blanks(cell) == one.second);
         if (is_here) facts.arrays[one.first].rare_text = text_in_row(one.second, place);
         return is_here;
       });

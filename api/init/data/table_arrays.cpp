@@ -87,6 +87,9 @@ ArrayFacts stacked_columns(const std::string& name, const ColumnList& columns) {
     array.is_text = array.is_text || column->is_text;
     array.has_points = array.has_points || column->has_points;
     array.missing += column->missing;
+    if (array.alike_but_for_blanks.empty())
+      array.alike_but_for_blanks = column->alike_but_for_blanks;
+    if (array.alike_but_for_case.empty()) array.alike_but_for_case = column->alike_but_for_case;
     array.texts += column->texts;
     array.texts_by_part.push_back(column->is_text ? column->texts : 0);
     array.may_have_more_texts = array.may_have_more_texts || column->may_have_more_texts;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/data/cells/spelling.h"
 #include "engine/formats/tokenizer/utf8.h"
 #include "engine/graph/text.h"
 
@@ -22,12 +23,6 @@ std::string_view stripped(std::string_view text) {
   const std::size_t first = text.find_first_not_of(blanks);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
-
-std::string lower_text(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
 }
 
 char mark_of(DecimalMark mark) { return mark == DecimalMark::comma ? ',' : '.'; }

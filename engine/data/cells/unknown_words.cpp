@@ -5,25 +5,12 @@
 #include <algorithm>
 
 #include "engine/data/cells/cell_number.h"
+#include "engine/data/cells/spelling.h"
 #include "engine/graph/selector.h"
 #include "engine/graph/text.h"
 
 namespace tandem {
 namespace {
-
-std::string lower_word(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
-}
-
-/// The text without blanks and line ends around it.
-std::string_view bare(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r\n\v\f";
-  const std::size_t first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
 
 bool pads_row_0(const TablePlan& plan, std::size_t vocabulary) {
   return std::any_of(plan.fields.begin(), plan.fields.end(), [&](const TableField& field) {
@@ -36,17 +23,17 @@ bool pads_row_0(const TablePlan& plan, std::size_t vocabulary) {
 std::string nearest_word(std::string_view word, std::int64_t count,
                          FunctionRef<std::string_view(std::int64_t)> known) {
   constexpr std::int64_t most_compared = 20'000;  // letter by letter
-  const std::string_view plain = bare(word);
-  const std::string lower = lower_word(plain);
+  const std::string_view plain = without_blanks(word);
+  const std::string lower = lower_text(plain);
   std::string buffer;
   const std::optional<double> number = read_double(plain, {}, buffer);
   std::string_view by_case, by_number;
   std::vector<std::string> all;
   for (std::int64_t i = 0; i < count; ++i) {
     const std::string_view other = known(i);
-    const std::string_view other_plain = bare(other);
+    const std::string_view other_plain = without_blanks(other);
     if (other_plain == plain && !plain.empty()) return std::string(other);
-    if (by_case.empty() && !plain.empty() && lower_word(other_plain) == lower) by_case = other;
+    if (by_case.empty() && !plain.empty() && lower_text(other_plain) == lower) by_case = other;
     if (number && by_number.empty() && read_double(other_plain, {}, buffer) == number)
       by_number = other;
     if (count <= most_compared) all.emplace_back(other);
@@ -99,10 +86,14 @@ std::vector<std::string> unknown_warnings(const std::vector<UnknownWords>& all) 
   std::vector<std::string> warnings;
   for (const UnknownWords& words : all) {
     if (words.share() <= most_unknown) continue;
-    std::string examples;
+    std::string examples, known_with;
     for (const UnknownWords::Example& example : words.examples) {
       examples += (examples.empty() ? ": " : ", ") + shown_cell(example.word);
       if (!example.nearest.empty()) examples += " (known is " + shown_cell(example.nearest) + ")";
+      const std::string function = spelling_function(example.word, example.nearest);
+      if (known_with.empty() && !function.empty())
+        known_with = fmt::format("; a model that is trained with as = [ \"{}\", … ] knows {}",
+                                 function, shown_cell(example.word));
     }
     if (words.are_tokens) {
       warnings.push_back(fmt::format(
@@ -112,9 +103,9 @@ std::vector<std::string> unknown_warnings(const std::vector<UnknownWords>& all) 
     }
     warnings.push_back(fmt::format(
         "{} of {} values of `{}` ({:.3g} %, field {}) are not in the vocabulary of the training "
-        "data{}; they share row 0{}",
+        "data{}; they share row 0{}{}",
         words.unknown, words.values, words.column, 100 * words.share(), words.field, examples,
-        words.is_untrained ? ", which no training sample has" : ""));
+        words.is_untrained ? ", which no training sample has" : "", known_with));
   }
   return warnings;
 }

@@ -93,7 +93,7 @@ TEST(IdFunctionsTest, OthersAreRefused) {
               HasSubstr("ids would mean other rows: expected missing('-1'), got missing('-2') "
                         "(write missing('-1'), or "));
   EXPECT_THAT(cells_refusal("", "'split(\"|\", max=2)', 'vocabulary'"),
-              HasSubstr("expected neither missing nor split, got split('|', pad=0)"));
+              HasSubstr("expected none of missing, trim, lower and split, got split('|', pad=0)"));
   EXPECT_EQ(cells_refusal("missing('-1')", "'missing(\"-1\")', 'hash(7)'"), "no error");
   // A run that says nothing about this field refuses nothing.
   refuse_other_functions({{"label", ""}}, config_with("'hash(3)'"), "run", "");
