@@ -63,6 +63,7 @@ struct ArrayFacts {
   bool is_label = false;       // its name is one that labels have
   bool is_text = false;        // at least one value is no number
   std::string first_text;      // in a table: the first such value with its line, for messages
+  bool has_commas = false;     // in a table: decimal commas next to columns with points
   bool has_points = false;     // in a table: some numbers have a point or an exponent, "1.0"
   bool is_identifier = false;  // in a table: whole numbers or texts, each of them only once
   /// Identifiers that are left out of the columns that form the axis.

@@ -208,6 +208,7 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
     return result;
   }
   result.as = array.made_by;
+  if (array.has_commas) result.as.emplace_back("decimal(',')");
   if (array.has_gaps() && !takes_floats) {
     result.why_not = "it has empty fields: missing(…) gives them a value";
     return result;

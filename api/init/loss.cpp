@@ -180,6 +180,7 @@ Shape squeezed(const Shape& shape) {
 std::vector<std::string> label_functions(const ArrayFacts& labels, bool whole) {
   std::vector<std::string> functions = labels.made_by;
   if (!functions.empty() && functions.back().starts_with("tokens")) return functions;
+  if (labels.has_commas) functions.emplace_back("decimal(',')");
   if (whole && (!labels.columns.empty() || is_float(labels.sample.dtype))) {
     const std::vector<std::string> casts = integer_casts(labels, DType::int64);
     functions.insert(functions.end(), casts.begin(), casts.end());

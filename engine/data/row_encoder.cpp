@@ -307,7 +307,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
       return cell;
     }
     if (text.empty() || !field.parses()) return cell;
-    cell.fix = remedy_of_marks(text, *marks_, fraction_cell());
+    cell.fix = remedy_of_marks(text, *marks_, fraction_cell(), !field.reading.number);
     if (cell.fix.empty() && field.reading.fix) cell.fix = field.reading.fix(text);
     if (cell.fix.empty()) cell.fix = remedy_of_number(text, *marks_, fraction_cell());
     return cell;
@@ -339,7 +339,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
                is_read ? field.reading.expected : "a number");
   }
   double value = *parsed;
-  if (is_read && !missing_) {
+  if (field.reading.is_time && !missing_) {
     constexpr std::size_t behind_year = 4;
     const bool is_date = text.size() > behind_year && text[behind_year] == '-';
     statistics.dates += is_date ? 1 : 0;

@@ -52,7 +52,8 @@ struct TextReading {
   /// `cells`: the marks of numbers in this cell. Empty: the usual way.
   std::function<std::optional<double>(std::string_view cell, const CellText& cells)> number;
   std::string problem, expected;
-  std::function<std::string(std::string_view cell)> fix;
+  std::function<std::string(std::string_view cell)> fix = {};
+  bool is_time = false;  // reads dates, and numbers that are times
 };
 
 /// What `tokens` gives of the tokens of a cell.

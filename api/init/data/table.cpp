@@ -6,6 +6,7 @@
 
 #include "api/init/data/column_texts.h"
 #include "api/init/data/data_look.h"
+#include "api/init/data/number_marks.h"
 #include "api/init/data/table_arrays.h"
 #include "api/init/fields.h"
 #include "engine/config/keys/config_value.h"
@@ -88,8 +89,12 @@ void add_cell(std::string_view cell, const RowPlace& place, const CellText& cell
 
 void add_cells(const std::vector<std::string_view>& row, const RowPlace& place,
                const CellText& cells, DataFacts& facts, std::vector<ColumnLook>& looks) {
+  CellText commas = cells;
+  commas.decimal = DecimalMark::comma;
+  std::string buffer;
   for (std::size_t i = 0; i < row.size(); ++i) {
-    add_cell(row[i], place, cells, facts.arrays[i], looks[i]);
+    const bool has_comma = facts.arrays[i].has_commas && !read_double(row[i], cells, buffer);
+    add_cell(row[i], place, has_comma ? commas : cells, facts.arrays[i], looks[i]);
     looks[i].once.add(row[i]);
   }
 }
@@ -197,81 +202,6 @@ void take_header(const RowPlace& place, const std::vector<std::string>& header, 
   }
 }
 
-struct FormCounts {
-  std::int64_t cells = 0;
-  std::vector<std::int64_t> fits;  // by form
-  std::string example;             // one that is no plain number
-
-  /// Whether the cells are numbers of this form, except for up to one in twenty.
-  bool are(std::size_t form) const { return cells > 0 && fits[form] * 20 >= cells * 19; }
-};
-
-/// Finds the marks of numbers: those by which most columns hold numbers, and decimal points where
-/// no other marks make more. Given marks are kept. Returns the reason, for train.toml; "" where
-/// numbers are written plainly.
-std::string find_marks(const SplitPaths& paths, const DataFacts& facts, Opening& opening) {
-  constexpr std::int64_t most_rows = 1000;
-  std::vector<CellText> forms{{DecimalMark::point, ThousandsMark::none, {}},
-                              {DecimalMark::comma, ThousandsMark::none, {}},
-                              {DecimalMark::point, ThousandsMark::comma, {}},
-                              {DecimalMark::comma, ThousandsMark::point, {}},
-                              {DecimalMark::point, ThousandsMark::space, {}},
-                              {DecimalMark::comma, ThousandsMark::space, {}}};
-  const SaidOfData& said = facts.said;
-  const auto is_refused = [&](const CellText& form) {
-    return (said.decimal && form.decimal != *said.decimal) ||
-           (said.thousands && form.thousands != *said.thousands);
-  };
-  std::erase_if(forms, is_refused);
-  if (forms.empty()) forms.push_back({});
-  if (said.decimal) forms.front().decimal = *said.decimal;
-  if (said.thousands) forms.front().thousands = *said.thousands;
-  const std::size_t columns = facts.arrays.size();
-  std::vector<FormCounts> looks(columns, {.fits = std::vector<std::int64_t>(forms.size())});
-  std::string buffer;
-  std::int64_t rows = 0;
-  each_row(paths.train, opening, columns, [&](const auto& row, const RowPlace&) {
-    if (++rows > most_rows) return;
-    for (std::size_t c = 0; c < columns; ++c) {
-      if (row[c].empty() || is_usual_missing(row[c]) || is_listed(row[c], opening.cells)) continue;
-      ++looks[c].cells;
-      for (std::size_t f = 0; f < forms.size(); ++f)
-        looks[c].fits[f] += read_double(row[c], forms[f], buffer) ? 1 : 0;
-      if (looks[c].example.empty() && !read_double(row[c], {}, buffer)) looks[c].example = row[c];
-    }
-  });
-  const auto count = [&](std::size_t f) {
-    return std::count_if(looks.begin(), looks.end(),
-                         [&](const FormCounts& column) { return column.are(f); });
-  };
-  std::size_t best = 0;
-  for (std::size_t f = 1; f < forms.size(); ++f) {
-    if (count(f) > count(best)) best = f;
-  }
-  const auto find = [&](DecimalMark decimal, ThousandsMark thousands) {
-    const auto found = std::find_if(forms.begin(), forms.end(), [&](const CellText& form) {
-      return form.decimal == decimal && form.thousands == thousands;
-    });
-    return static_cast<std::size_t>(found - forms.begin());
-  };
-  // "1,234" may be a fraction or a thousand: where commas separate cells it is a thousand.
-  const std::size_t fractions = find(DecimalMark::comma, ThousandsMark::none),
-                    groups = find(DecimalMark::point, ThousandsMark::comma);
-  const bool by_commas =
-      opening.is_csv && opening.reader(paths.train.at(0)).form().separator == ',';
-  if (best == fractions && by_commas && groups < forms.size() && count(groups) == count(fractions))
-    best = groups;
-  opening.cells.decimal = forms[best].decimal;
-  opening.cells.thousands = forms[best].thousands;
-  const bool is_plain =
-      forms[best].decimal == DecimalMark::point && forms[best].thousands == ThousandsMark::none;
-  for (const FormCounts& column : looks) {
-    if (!is_plain && column.are(best) && !column.example.empty())
-      return "as numbers are written: " + shown_text(column.example);
-  }
-  return "";
-}
-
 /// By column number: the rarest word of each column that has few different words, where at most one
 /// row in a hundred has it.
 std::map<std::size_t, std::string> rare_words(DataFacts& facts) {
@@ -301,22 +231,16 @@ void leave_indices_out(DataFacts& facts) {
   });
 }
 
-void add_form_keys(const SplitPaths& paths, const std::string& why, const Opening& opening,
-                   DataFacts& facts) {
-  if (opening.is_csv) {
-    const char separator = opening.reader(paths.train.at(0)).form().separator;
-    // Needs no key: the first rows of each file show the separator again, also in held-out files.
-    if (separator != ',')
-      facts.notes.push_back("cells are separated by " + separator_words(separator));
-  }
-  const CellText& cells = opening.cells;
+void add_form_keys(const NumberMarks& marks, DataFacts& facts) {
+  const std::string& why = marks.why;
   if (!why.empty() && !(facts.said.decimal && facts.said.thousands))
     facts.notes.push_back("marks of numbers (data.decimal, data.thousands) are set " + why);
-  if (cells.decimal == DecimalMark::comma) facts.keys.push_back({"decimal", "\",\"", why, ""});
-  constexpr const char* marks[] = {"none", ",", ".", "space", "_"};
-  if (cells.thousands != ThousandsMark::none) {
+  facts.notes.insert(facts.notes.end(), marks.notes.begin(), marks.notes.end());
+  if (marks.decimal == DecimalMark::comma) facts.keys.push_back({"decimal", "\",\"", why, ""});
+  constexpr const char* spellings[] = {"none", ",", ".", "space", "_"};
+  if (marks.thousands != ThousandsMark::none) {
     facts.keys.push_back(
-        {"thousands", toml_string(marks[static_cast<std::size_t>(cells.thousands)]), why, ""});
+        {"thousands", toml_string(spellings[static_cast<std::size_t>(marks.thousands)]), why, ""});
   }
 }
 
@@ -335,7 +259,19 @@ void look_table(const SplitPaths& paths, DataFacts& facts, bool is_csv) {
   const auto read = [&](const auto& visit) {
     return each_row(paths.train, opening, facts.arrays.size(), visit);
   };
-  add_form_keys(paths, find_marks(paths, facts, opening), opening, facts);
+  const char separator = is_csv ? opening.reader(paths.train.at(0)).form().separator : '\t';
+  const NumberMarks marks = find_number_marks(
+      facts.said, facts.arrays, separator == ',',
+      [&](std::string_view cell) { return is_listed(cell, opening.cells); },
+      [&](auto visit) { read([&](const auto& row, const RowPlace&) { visit(row); }); });
+  opening.cells.decimal = marks.decimal;
+  opening.cells.thousands = marks.thousands;
+  // Needs no key: the first rows of each file show the separator again, also in held-out files.
+  if (is_csv && separator != ',')
+    facts.notes.push_back("cells are separated by " + separator_words(separator));
+  add_form_keys(marks, facts);
+  for (std::size_t c = 0; c < facts.arrays.size(); ++c)
+    facts.arrays[c].has_commas = marks.has_commas[c];
   std::vector<ColumnLook> looks(facts.arrays.size());
   const TableBounds bounds = read([&](const auto& row, const RowPlace& place) {
     add_cells(row, place, opening.cells, facts, looks);

@@ -85,6 +85,7 @@ ArrayFacts stacked_columns(const std::string& name, const ColumnList& columns) {
     array.numbers.add(column->numbers);
     array.by_part.push_back(column->numbers);
     array.is_text = array.is_text || column->is_text;
+    array.has_commas = array.has_commas || column->has_commas;
     array.has_points = array.has_points || column->has_points;
     array.missing += column->missing;
     if (array.alike_but_for_blanks.empty())

@@ -81,7 +81,7 @@ std::string_view number_before_unit(std::string_view text, const CellText& cells
 }  // namespace
 
 std::string remedy_of_marks(std::string_view cell, const CellText& cells,
-                            const FractionCell& other) {
+                            const FractionCell& other, bool may_have_function) {
   const std::string_view text = trimmed(cell);
   if (text.find_first_not_of(" \t\r\n") == text.npos) return "";
   if (is_usual_missing(text))
@@ -95,6 +95,12 @@ std::string remedy_of_marks(std::string_view cell, const CellText& cells,
   if (!other.text.empty()) {
     const std::optional<double> as_read = read_double(other.text, cells, buffer);
     std::erase_if(found, [&](const Marks& m) { return number_with(other.text, m) != as_read; });
+  }
+  const bool is_decimal = first.thousands == ThousandsMark::none;
+  if (found.empty() && is_decimal && may_have_function) {
+    return fmt::format("`{}` has {}, which {} does not read: as = [ \"decimal('{}')\", … ] reads both",
+                       other.column, shown_cell(other.text), first.keys,
+                       first.decimal == DecimalMark::comma ? ',' : '.');
   }
   if (found.empty()) {
     return fmt::format(

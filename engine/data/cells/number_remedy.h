@@ -15,10 +15,10 @@ struct FractionCell {
 };
 
 /// The key that reads the cell: the marks of numbers, or a spelling of an empty one. Where `other`
-/// is not the same number under these marks, what is said is to write both alike. "" where no key
-/// is known.
+/// is not the same number under these marks, the function that reads both, if the field may have it,
+/// or else that both have to be written alike. "" where no key is known.
 std::string remedy_of_marks(std::string_view cell, const CellText& cells,
-                            const FractionCell& other = {});
+                            const FractionCell& other = {}, bool may_have_function = true);
 
 /// As remedy_of_marks; where no key reads the cell, the function or the change of the file that
 /// does.

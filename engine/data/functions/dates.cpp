@@ -51,7 +51,8 @@ struct DatePart final : TextFunction {
                       };
                       const std::vector<std::string> forms = formats_of_date(text);
                       return forms.empty() ? "" : joined(forms, " or ", call) + " reads such dates";
-                    }},
+                    },
+                    true},
                    part != TimePart::unix_time);
     return true;
   }
