@@ -1,7 +1,12 @@
 // Networks with attention or layer normalisation.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+
 #include "api/init/networks/network.h"
+#include "engine/config/keys/config_value.h"
+#include "engine/graph/parameter_names.h"
 
 namespace tandem::api::networks {
 namespace {
@@ -13,15 +18,48 @@ bool is_transformer(const ModelFacts& model) {
          0;
 }
 
-void optimize_transformer(const ModelFacts&, const RunLength& length, GuessedSection& optimizer) {
+/// Selectors of the weights that make queries and values, by the names that models give them.
+constexpr std::string_view adapted_weights[] = {
+    "**.{q_proj,v_proj}:weight", "**.{query,value}:weight", "**.{q_lin,v_lin}:weight",
+    "**.{to_q,to_v}:weight",     "**.{q,v}:weight",         "**.query_key_value:weight",
+    "**.qkv_proj:weight",        "**.qkv:weight",           "**.c_attn:weight"};
+
+/// The first of these that matches matrices of the model; "" where none does.
+std::string adapted_selector(const ModelFacts& model) {
+  const ParameterNames names(model.imported.graph);
+  const std::vector<State>& states = model.imported.graph.states;
+  for (const std::string_view text : adapted_weights) {
+    const Selector selector{std::string(text)};
+    const bool matches = std::any_of(states.begin(), states.end(), [&](const State& state) {
+      return state.kind == StateKind::parameter && state.start.shape().size() == 2 &&
+             names.covers(selector, state);
+    });
+    if (matches) return std::string(text);
+  }
+  return "";
+}
+
+/// What is said about the rate of adapters, with the line that makes them.
+std::string rate_of_adapters(const ModelFacts& model) {
+  const std::string selector = adapted_selector(model);
+  if (selector.empty()) return "";
+  return fmt::format(
+      ", and adapters alone 2e-4 with final = 2e-5, as B starts at 0 and the weights of the file "
+      "stay (LoRA, arXiv:2106.09685): parameters.lora = [ {{ at = {}, rank = 8, alpha = 16 }} ]",
+      toml_string(selector));
+}
+
+void optimize_transformer(const ModelFacts& model, const RunLength& length,
+                          GuessedSection& optimizer) {
   optimizer.keys = {
       {"kind", "\"adamw\"",
        "the usual optimizer of networks with attention or layer normalisation (Loshchilov and "
        "Hutter, arXiv:1711.05101)",
        ""},
       {"lr", "3e-4",
-       "a rate that small and middle-sized ones train with; fine-tuning a pretrained file needs "
-       "about 3e-5 (BERT, arXiv:1810.04805)",
+       "a rate that small and middle-sized ones train with; fine-tuning all of a pretrained file "
+       "needs about 3e-5 (BERT, arXiv:1810.04805)" +
+           rate_of_adapters(model),
        ""},
       {"weight_decay", "0.01", "PyTorch's default of AdamW", ""},
       {"schedule",
