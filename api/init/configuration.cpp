@@ -47,6 +47,13 @@ struct Known {
   std::string unbound;  // why the model cannot have the lengths of the samples
 
   bool holds_out = false;  // holds out a part of the training data
+
+  bool is_estimated() const { return data && !data->estimated_by.empty(); }
+  bool is_counted() const { return !is_estimated() && !(data && data->has_more_rows); }
+  /// A number that follows from that of the samples.
+  std::string about(std::int64_t number) const {
+    return (is_counted() ? "" : is_estimated() ? "about " : "at least ") + std::to_string(number);
+  }
 };
 
 std::string files_toml(const std::vector<ArrayFiles>& files, const std::string& folder) {
@@ -126,10 +133,10 @@ void guess_batch(const Engine& engine, Known& known, Draft& draft) {
     const auto part =
         static_cast<double>(known.samples) / static_cast<double>(network.samples_a_step);
     batch = std::clamp(power_of_two(part), network.least_batch, network.most_batch);
-    why = fmt::format("a power of two of about 1/{} of {}{} samples, from {} to {} for {}",
-                      network.samples_a_step, known.samples,
-                      known.data->has_more_rows ? " or more" : "", network.least_batch,
-                      network.most_batch, network.name);
+    why = fmt::format("a power of two of about 1/{} of {} samples{}, from {} to {} for {}",
+                      network.samples_a_step, known.about(known.samples),
+                      known.is_estimated() ? ", estimated " + known.data->estimated_by : "",
+                      network.least_batch, network.most_batch, network.name);
     if (batch > known.samples) {
       batch = power_of_two(static_cast<double>(known.samples));
       why = known.samples == 1
@@ -162,11 +169,12 @@ void guess_epochs(Known& known, Draft& draft) {
   if (known.samples > 0) {
     epochs = std::clamp<std::int64_t>(usual_steps / a_epoch, 1, most_epochs);
     why = fmt::format("about {} steps of {} a pass, {} passes at most: a first try", usual_steps,
-                      a_epoch, most_epochs);
+                      known.about(a_epoch), most_epochs);
   }
   draft.section("").keys.push_back({"epochs", std::to_string(epochs), why, ""});
   draft.section("").keys.push_back({"seed", "1", "", ""});
   known.length.steps = epochs * a_epoch;
+  known.length.is_counted = known.is_counted();
 }
 
 /// `trains`: whether to write about training.
@@ -472,6 +480,8 @@ Known look(const Engine& engine, const std::string& model, const std::string& da
   if (known.data) offer_columns(known.inputs, *known.data, known.loss, known.fields);
   const bool is_seen = known.model.free.empty() || known.network == nullptr;
   if (is_seen) known.network = &network_of(known.model);
+  if (known.data && known.samples > 0)
+    known.samples = std::max(known.samples, known.data->all_rows);
   known.holds_out = known.data && known.data->eval.empty() &&
                     // A model that is only used has all of its data held out.
                     (known.samples >= least_samples_to_hold_out || !scope.trains);

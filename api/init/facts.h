@@ -124,6 +124,9 @@ struct DataFacts {
   std::vector<ArrayFacts> arrays;       // arrays in the training files
   std::int64_t rows_read = 0;           // rows of a text table that were read
   bool has_more_rows = false;           // whether the table has rows after those
+  std::int64_t all_rows = 0;            // then about how many it has in all; 0: unknown
+  std::vector<std::int64_t> tokens;  // by training file, where samples are windows of tokens
+  std::string estimated_by;  // how the number of samples was estimated; "": they were counted
   std::vector<GuessedKey> keys;         // other keys of [data]
   std::string tokenizer;                // tokenizer.json for texts; "": none
   std::string model_folder;             // the model's folder, with its config.json

@@ -162,8 +162,7 @@ void look_jsonl(const SplitPaths& paths, DataFacts& facts) {
   const TableBounds bounds = each_object(
       paths.train,
       [&](const Json& object, const RowPlace& place) { add_object(object, place, keys); });
-  facts.rows_read = bounds.rows();
-  facts.has_more_rows = bounds.is_over();
+  take_bounds(bounds, paths.train, facts);
   for (auto& [name, key] : keys) {
     if (is_text(name)) settle(name, bounds.rows(), std::move(key), facts);
   }

@@ -286,8 +286,7 @@ void look_table(const SplitPaths& paths, DataFacts& facts, bool is_csv) {
   }
   for (std::size_t i = 0; i < looks.size(); ++i)
     settle_column(looks[i], opening.cells, facts.arrays[i]);
-  facts.rows_read = bounds.rows();
-  facts.has_more_rows = bounds.is_over();
+  take_bounds(bounds, paths.train, facts);
   const auto holds_text = [](const ArrayFacts& column) { return column.is_text; };
   // At this point it is known which columns hold text; a second pass counts their texts.
   if (std::any_of(facts.arrays.begin(), facts.arrays.end(), holds_text)) {

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <utility>
 
 #include "api/init/data/data_look.h"
 #include "api/init/fields.h"
+#include "engine/formats/files.h"
 #include "engine/formats/tokenizer/utf8.h"
 #include "engine/graph/text.h"
 
@@ -55,6 +57,21 @@ std::string text_in_row(std::string_view text, const RowPlace& place) {
   const std::string file = std::filesystem::path(place.path).filename().string();
   return fmt::format("the text {} in line {} of {}", shown_text(text), place.line,
                      with_replacements(file));
+}
+
+void take_bounds(const TableBounds& bounds, const std::vector<std::string>& paths,
+                 DataFacts& facts) {
+  facts.rows_read = bounds.rows();
+  facts.has_more_rows = bounds.is_over();
+  const bool is_packed = std::any_of(paths.begin(), paths.end(), [](const std::string& path) {
+    return path.ends_with(".gz");
+  });
+  if (!bounds.is_over() || is_packed || bounds.bytes() == 0) return;
+  double bytes = 0;
+  for (const std::string& path : paths) bytes += static_cast<double>(file_size(path));
+  facts.all_rows = std::llround(static_cast<double>(bounds.rows()) * bytes /
+                                static_cast<double>(bounds.bytes()));
+  facts.estimated_by = "by the size of the files";
 }
 
 void fit_table(const std::vector<InputFacts>& inputs, DataFacts& facts) {

@@ -40,6 +40,7 @@ class TableBounds {
   void next_file() { before_ += end_, end_ = 0; }
   std::int64_t rows() const { return rows_; }
   bool is_over() const { return is_over_; }
+  std::uint64_t bytes() const { return before_ + end_; }
 
  private:
   static constexpr std::int64_t most_rows = 100'000;
@@ -48,6 +49,11 @@ class TableBounds {
   std::uint64_t before_ = 0, end_ = 0;
   bool is_over_ = false;
 };
+
+/// Says how many rows were read, and estimates how many there are in all by the size of the files,
+/// where they are not packed.
+void take_bounds(const TableBounds& bounds, const std::vector<std::string>& paths,
+                 DataFacts& facts);
 
 /// Whether each value of a column occurs only once, as identifiers do.
 class EachOnce {

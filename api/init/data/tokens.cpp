@@ -56,8 +56,9 @@ void look_at_tokens(const SplitPaths& paths, DataFacts& facts) {
     std::vector<std::int64_t> ids(static_cast<std::size_t>(std::min(file.tokens(), most_tokens)));
     file.read(0, static_cast<std::int64_t>(ids.size()), ids.data());
     for (const std::int64_t id : ids) tokens.numbers.add(static_cast<double>(id));
-    tokens.rows += windows_of_stream(file.tokens(), kind.windows);
+    facts.tokens.push_back(file.tokens());
   }
+  tokens.rows = 1;  // until the length is known
   for (const char* name : {"tokens", "targets"}) {
     tokens.name = name;
     facts.arrays.push_back(tokens);
@@ -113,12 +114,13 @@ void fit_windows(const std::vector<InputFacts>& inputs, DataFacts& facts) {
   }
   facts.keys.push_back({"length", std::to_string(is_known ? length : usual_window), why,
                         is_open ? "how many tokens a sample has" : ""});
-  if (is_known) {
-    for (ArrayFacts& array : facts.arrays) {
-      // Windows of the usual length as windows of this one, within one of them a file.
-      array.rows = std::max<std::int64_t>(array.rows * usual_window / length, 1);
-      array.sample.shape[0] = length;
-    }
+  TokenWindows windows;
+  windows.length = is_known ? length : usual_window;
+  std::int64_t rows = 0;
+  for (const std::int64_t tokens : facts.tokens) rows += windows_of_stream(tokens, windows);
+  for (ArrayFacts& array : facts.arrays) {
+    array.rows = std::max<std::int64_t>(rows, 1);
+    array.sample.shape[0] = windows.length;
   }
   if (std::count_if(inputs.begin(), inputs.end(), is_mask) != 1) return;
   ArrayFacts mask;

@@ -13,6 +13,7 @@ namespace tandem::api {
 /// The guessed length of a run.
 struct RunLength {
   std::int64_t batch = 0, steps = 0;
+  bool is_counted = true;  // false: the number of samples is an estimate or a lower bound
   /// Steps of warm-up: a tenth of the run, 1,000 at most.
   std::int64_t warmup() const;
 };
