@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/config/keys/config_value.h"
+#include "engine/data/bad_rows.h"
 #include "engine/data/number_text.h"
-#include "engine/data/shown_problems.h"
 #include "engine/graph/dtype_dispatch.h"
 
 namespace tandem::api {
@@ -111,8 +111,7 @@ class ProgramSource final : public tandem::DataSource {
     constexpr std::int64_t samples_at_once = 4096;
     const tandem::DataField& info = fields_[static_cast<std::size_t>(field)];
     const std::int64_t each = info.sample.elements();
-    std::vector<Diagnostic> bad;
-    std::int64_t bad_samples = 0;
+    BadRows bad;
     std::vector<std::int64_t> samples;
     for (std::int64_t first = 0; first < samples_; first += samples_at_once) {
       samples.clear();
@@ -123,20 +122,22 @@ class ProgramSource final : public tandem::DataSource {
       fill(field, samples, nullptr, values.data());
       for (std::size_t s = 0; s < samples.size(); ++s) {
         const std::int64_t begin = static_cast<std::int64_t>(s) * each;
-        std::int64_t wrong = begin;
-        while (wrong < begin + each && is_valid(values, wrong)) ++wrong;
-        if (wrong == begin + each) continue;
-        ++bad_samples;
-        if (bad.size() == shown_problems) continue;
-        bad.push_back({.message = source_->describe(samples[s]) + ": out of range",
-                       .path = "data.fields." + info.name,
-                       .expected = expected,
-                       .got = number_text(values.number(wrong))});
+        std::int64_t wrong = -1;
+        for (std::int64_t i = begin; i < begin + each; ++i) {
+          if (is_valid(values, i)) continue;
+          bad.take_value(values.number(i));
+          if (wrong < 0) wrong = i;
+        }
+        if (wrong < 0) continue;
+        bad.take_row([&] {
+          return Diagnostic{.message = source_->describe(samples[s]) + ": out of range",
+                            .path = "data.fields." + info.name,
+                            .expected = expected,
+                            .got = number_text(values.number(wrong))};
+        });
       }
     }
-    if (bad.empty()) return;
-    tell_others(bad, 0, bad_samples, "samples");
-    throw BadValues(ErrorKind::data, std::move(bad));
+    if (bad.any()) bad.refuse("sample");
   }
 
   std::shared_ptr<const api::DataSource> source_;

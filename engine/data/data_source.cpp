@@ -11,6 +11,7 @@
 
 #include "engine/config/keys/config_value.h"
 #include "engine/data/array_set.h"
+#include "engine/data/bad_rows.h"
 #include "engine/data/buckets/buckets.h"
 #include "engine/data/images/read_images.h"
 #include "engine/data/mixed_source.h"
@@ -18,7 +19,6 @@
 #include "engine/data/order/sampler.h"
 #include "engine/data/prepare_table.h"
 #include "engine/data/random.h"
-#include "engine/data/shown_problems.h"
 #include "engine/data/subset_source.h"
 #include "engine/data/tokens/read_text.h"
 #include "engine/data/tokens/read_tokens.h"
@@ -45,8 +45,7 @@ void DataSource::check_elements(int field, std::span<const std::int64_t> limits)
   const DataField& info = fields()[static_cast<std::size_t>(field)];
   const auto each = static_cast<std::int64_t>(limits.size());
   assert(each == info.sample.elements());
-  std::vector<Diagnostic> bad;
-  std::int64_t bad_rows = 0;
+  BadRows bad;
   std::vector<std::int64_t> rows;
   for (std::int64_t first = 0; first < samples(); first += samples_at_once) {
     rows.resize(static_cast<std::size_t>(std::min(samples_at_once, samples() - first)));
@@ -56,26 +55,29 @@ void DataSource::check_elements(int field, std::span<const std::int64_t> limits)
     fill(field, rows, nullptr, values.data());
     const std::vector<std::int64_t> ids = values.integers();
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      bool is_bad = false;
+      std::int64_t wrong = -1;  // the first element that is out of range
       for (std::int64_t e = 0; e < each; ++e) {
         const std::int64_t id = ids[r * limits.size() + static_cast<std::size_t>(e)];
         const std::int64_t limit = limits[static_cast<std::size_t>(e)];
         if (limit < 0 || (id >= 0 && id < limit)) continue;
-        is_bad = true;
-        if (bad.size() == shown_problems) break;
-        const std::string origin = origin_of(field, e, id);
-        bad.push_back({.message = "out of range",
-                       .file = describe(field, rows[r]),
-                       .path = "data.fields." + info.name,
-                       .expected = "0 to " + std::to_string(limit - 1),
-                       .got = std::to_string(id) + (origin.empty() ? "" : ", " + origin)});
+        bad.take_value(static_cast<double>(id));
+        if (wrong < 0) wrong = e;
       }
-      bad_rows += is_bad ? 1 : 0;
+      if (wrong < 0) continue;
+      bad.take_row([&] {
+        const auto e = static_cast<std::size_t>(wrong);
+        const std::int64_t id = ids[r * limits.size() + e];
+        const std::string origin = origin_of(field, wrong, id);
+        Diagnostic d{.message = "out of range",
+                     .file = describe(field, rows[r]),
+                     .path = "data.fields." + info.name,
+                     .expected = "0 to " + std::to_string(limits[e] - 1)};
+        d.got = std::to_string(id) + (origin.empty() ? "" : ", " + origin);
+        return d;
+      });
     }
   }
-  if (bad.empty()) return;
-  tell_others(bad, 0, bad_rows, "rows");
-  throw BadValues(ErrorKind::data, std::move(bad));
+  if (bad.any()) bad.refuse();
 }
 
 std::uint64_t Augmentation::seed_of(std::size_t index) const {
@@ -261,8 +263,7 @@ class ArraySource final : public DataSource {
     const std::int64_t piece =
         std::clamp<std::int64_t>(most_values / std::max<std::int64_t>(each, 1), 1, most_samples);
     std::vector<std::int64_t> samples;
-    std::vector<Diagnostic> bad;
-    std::int64_t bad_rows = 0;
+    BadRows bad;
     for (std::int64_t first = 0; first < samples_; first += piece) {
       samples.clear();
       for (std::int64_t i = first; i < std::min(first + piece, samples_); ++i) samples.push_back(i);
@@ -274,21 +275,22 @@ class ArraySource final : public DataSource {
         const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(i) * each;
         const auto wrong = std::find_if(begin, begin + each, is_bad);
         if (wrong == begin + each) continue;
-        ++bad_rows;
-        if (bad.size() == shown_problems) continue;
-        Diagnostic d = at_row(field, samples[i], "out of range");
-        d.expected = expected;
-        d.got = text(*wrong);
-        if constexpr (std::is_same_v<std::decay_t<decltype(*wrong)>, std::int64_t>) {
-          const std::string origin = origin_of(field, wrong - begin, *wrong);
-          if (!origin.empty()) d.got += ", " + origin;
+        for (auto value = wrong; value != begin + each; ++value) {
+          if (is_bad(*value)) bad.take_value(static_cast<double>(*value));
         }
-        bad.push_back(std::move(d));
+        bad.take_row([&] {
+          Diagnostic d = at_row(field, samples[i], "out of range");
+          d.expected = expected;
+          d.got = text(*wrong);
+          if constexpr (std::is_same_v<std::decay_t<decltype(*wrong)>, std::int64_t>) {
+            const std::string origin = origin_of(field, wrong - begin, *wrong);
+            if (!origin.empty()) d.got += ", " + origin;
+          }
+          return d;
+        });
       }
     }
-    if (bad.empty()) return;
-    tell_others(bad, 0, bad_rows, "rows");
-    throw BadValues(ErrorKind::data, std::move(bad));
+    if (bad.any()) bad.refuse();
   }
 
   Diagnostic at_row(int field, std::int64_t sample, std::string message) const {

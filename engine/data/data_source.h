@@ -47,6 +47,8 @@ struct Augmentation {
 class BadValues : public Error {
  public:
   using Error::Error;
+
+  double greatest = -1;  // the greatest of them that are numbers; below 0: unknown, or none is above
 };
 
 /// Immutable once opened: any number of threads may read it.
@@ -64,8 +66,8 @@ class DataSource {
   /// For messages: "train.npz:17" for a sample.
   virtual std::string describe(int field, std::int64_t sample) const = 0;
   /// Checks all values of an integer field once: 0 <= value < limit, or equal to `ignore` where
-  /// that is given. Throws BadValues{data} with file:row of the first ones (at most
-  /// `shown_problems`) and their count.
+  /// that is given. Throws BadValues{data}, one problem with file:row of the first one and the
+  /// number of others.
   virtual void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const = 0;
   /// Like check_range, for ids whose elements look up rows of different tables: 0 <= value <
   /// limits[e] at element e of each sample, where the limit is not below 0. Reads the field whole.

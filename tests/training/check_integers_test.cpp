@@ -93,7 +93,8 @@ TEST(OutOfRange, ZeroIsRefusedForTablesOfDifferentLengths) {
   EXPECT_THAT(text,
               HasSubstr("memory:3: data.fields.ids: out of range: an index of embedding5 into "
                         "\"table5\", which has 5 rows: expected 0 to 4, got 7"));
-  EXPECT_THAT(text, Not(HasSubstr("out_of_range")));
+  EXPECT_THAT(text, AllOf(Not(HasSubstr("out_of_range")),
+                          HasSubstr("(parameters.shape = [ { at = \"table5\", rows = 8 } ]")));
 }
 
 // A cast to int32 keeps the least int32, and no value of an int32 becomes the least int64.
@@ -128,7 +129,7 @@ TEST(OutOfRange, TheIdOfNoRowIsOutOfRangeUnlessTheFieldSaysZero) {
       checked(DType::int64, wide, {0, none, 4}),
       AllOf(HasSubstr("memory:2: data.fields.ids: out of range"),
             HasSubstr("got -9223372036854775808"),
-            HasSubstr("(out_of_range = \"zero\" in data.fields.ids looks up zeros for it)")));
+            HasSubstr("data.fields.ids.out_of_range = \"zero\" looks up zeros instead)")));
   EXPECT_THAT(checked(DType::int32, narrow, {0, narrow_none, 4}), HasSubstr("got -2147483648"));
   const auto zeros =
       zero_out_of_range(config_of(zero), narrow, source_of(DType::int32, {0, narrow_none, 4}));
@@ -194,7 +195,8 @@ TEST(BinaryLabels, AreZeroOneOrBetween) {
       "(binary_cross_entropy): expected 0 to 1, got -1 (labels are 0 for no and 1 for yes, or "
       "a probability between)");
   EXPECT_THAT(binary_labels(HostTensor::from<std::int64_t>({4}, {0, 2, 0, 2})),
-              AllOf(HasSubstr("memory:2: "), HasSubstr("memory:4: "), HasSubstr("got 2")));
+              AllOf(HasSubstr("memory:2: data.fields.label: out of range (and 1 row more): "),
+                    Not(HasSubstr("memory:4: ")), HasSubstr("got 2")));
   EXPECT_THAT(binary_labels(HostTensor::from<double>({1}, {1.0000001})),
               HasSubstr("got 1.0000001"));
   EXPECT_THAT(
@@ -206,7 +208,7 @@ TEST(BinaryLabels, AreZeroOneOrBetween) {
       AllOf(
           HasSubstr(
               "memory:1: data.fields.label: out of range (and 59 rows more): a label of the loss"),
-          HasSubstr("\nmemory:50: "), Not(HasSubstr("memory:51: "))));
+          Not(HasSubstr("memory:2: "))));
 }
 
 /// What is wrong with the labels of a term; `scores`: the shape of the value "s" that it reads.

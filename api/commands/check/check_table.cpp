@@ -285,7 +285,7 @@ class TableRanges final : public tandem::DataSource {
         break;
       }
     }
-    if (!problems.empty()) throw BadValues(ErrorKind::data, std::move(problems));
+    refuse(problems, field);
   }
   void check_numbers(int field, double least, double most,
                      const std::string& expected) const override {
@@ -301,7 +301,15 @@ class TableRanges final : public tandem::DataSource {
     std::vector<Diagnostic> problems;
     for (std::size_t c = 0; c < columns_[static_cast<std::size_t>(field)].size(); ++c)
       add_misfit(field, c, expected, first_bad, is_bad, problems);
-    if (!problems.empty()) throw BadValues(ErrorKind::data, std::move(problems));
+    refuse(problems, field);
+  }
+
+  void refuse(std::vector<Diagnostic>& problems, int field) const {
+    if (problems.empty()) return;
+    BadValues error(ErrorKind::data, std::move(problems));
+    for (const CheckedColumn& column : columns_[static_cast<std::size_t>(field)])
+      error.greatest = std::max(error.greatest, column.greatest);
+    throw error;
   }
 
   /// `first_bad`: an id that is out of range, whose text is reported; -1: none.

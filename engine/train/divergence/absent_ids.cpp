@@ -10,10 +10,11 @@
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
 #include "engine/train/divergence/check_integers.h"
+#include "engine/train/divergence/id_remedies.h"
 
 namespace tandem {
 
-AbsentIds::AbsentIds(const RunConfig& config, const Graph& forward) {
+AbsentIds::AbsentIds(const RunConfig& config, const Graph& forward) : forward_(forward) {
   if (!config.data) return;
   for (const FieldConfig& field : config.data->fields) {
     if (field.out_of_range != OutOfRange::zero) continue;
@@ -22,6 +23,7 @@ AbsentIds::AbsentIds(const RunConfig& config, const Graph& forward) {
     Field& counted = fields_.emplace_back();
     counted.name = field.name;
     counted.rows = rows;
+    counted.tables = looked_up_tables(forward, field.name);
     for (const std::string& column : field.columns) {
       if (field.stacked) counted.columns.emplace_back().name = column;
     }
@@ -57,6 +59,7 @@ void AbsentIds::add(const DataSource& source) {
         Column& column = field.columns[static_cast<std::size_t>(place)];
         ++column.values;
         if (ids[i] < field.rows) continue;
+        field.greatest = std::max(field.greatest, static_cast<double>(ids[i]));
         ++column.absent;
         auto& shown = column.examples;
         if (shown.size() < most_examples &&
@@ -75,6 +78,7 @@ void AbsentIds::add_ranges(const DataSource& source) {
       source.check_numbers(index, -std::numeric_limits<double>::infinity(),
                            static_cast<double>(field.rows - 1), "");
     } catch (const BadValues& error) {
+      field.greatest = std::max(field.greatest, error.greatest);
       for (const Diagnostic& d : error.diagnostics()) {
         if (std::find(field.ranges.begin(), field.ranges.end(), d.got) == field.ranges.end())
           field.ranges.push_back(d.got);
@@ -83,16 +87,18 @@ void AbsentIds::add_ranges(const DataSource& source) {
   }
 }
 
+std::string AbsentIds::what_happens(const Field& field) const {
+  const std::string line = line_for_ids(forward_, field.tables, field.greatest, field.rows);
+  return fmt::format("name no row of the table, which has {}, and look up zeros (out_of_range){}",
+                     field.rows, line.empty() ? "" : "; " + line + " gives each id a row");
+}
+
 std::vector<std::string> AbsentIds::warnings() const {
   std::vector<std::string> all;
-  const auto rows_of = [](const Field& field) {
-    return fmt::format("name no row of the table, which has {}", field.rows) +
-           ", and look up zeros (out_of_range); parameters.shape gives a table more rows";
-  };
   for (const Field& field : fields_) {
     for (const std::string& range : field.ranges)
       all.push_back(fmt::format("ids of the field {}, {}, {}; `tandem train --dry-run` counts them",
-                                field.name, range, rows_of(field)));
+                                field.name, range, what_happens(field)));
     for (const Column& column : field.columns) {
       const double share = static_cast<double>(column.absent) /
                            static_cast<double>(std::max<std::int64_t>(column.values, 1));
@@ -100,7 +106,7 @@ std::vector<std::string> AbsentIds::warnings() const {
       const auto shown = [](std::int64_t id) { return std::to_string(id); };
       all.push_back(fmt::format("{} of {} ids of `{}` ({:.3g} %, field {}: {}) {}", column.absent,
                                 column.values, column.name, 100 * share, field.name,
-                                joined(column.examples, ", ", shown), rows_of(field)));
+                                joined(column.examples, ", ", shown), what_happens(field)));
     }
   }
   return all;

@@ -15,7 +15,7 @@ namespace tandem {
 /// "no id", as after the end of a short list.
 class AbsentIds {
  public:
-  /// `forward`: the graph that looks ids up, for any batch size.
+  /// `forward`: the graph that looks ids up, for any batch size; outlives this object.
   AbsentIds(const RunConfig& config, const Graph& forward);
 
   /// Reads the fields whole. `source`: with the ids as the data has them, before zero_out_of_range.
@@ -34,11 +34,16 @@ class AbsentIds {
   };
   struct Field {
     std::string name;
-    std::int64_t rows = 0;  // rows of its table
+    std::int64_t rows = 0;  // rows of its tables
+    std::vector<std::string> tables;
+    double greatest = 0;  // the greatest id
     std::vector<Column> columns;
     std::vector<std::string> ranges;  // that exceed the rows
   };
 
+  std::string what_happens(const Field& field) const;
+
+  const Graph& forward_;
   std::vector<Field> fields_;
 };
 

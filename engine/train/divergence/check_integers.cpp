@@ -8,12 +8,16 @@
 #include <utility>
 
 #include "engine/config/keys/config_value.h"
+#include "engine/config/rows_line.h"
 #include "engine/data/bounded_source.h"
+#include "engine/formats/count_text.h"
 #include "engine/graph/error.h"
+#include "engine/graph/structures/function_ref.h"
 #include "engine/losses/loss_weights.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/scalar_functions.h"
 #include "engine/operators/tables/rows.h"
+#include "engine/train/divergence/id_remedies.h"
 #include "engine/train/divergence/tokenizer_rows.h"
 #include "engine/train/tables/column_lookups.h"
 
@@ -53,17 +57,23 @@ std::string copied_input(const Graph& graph, ValueId id) {
 /// Adds what a check of a field finds in its values: what they are for, and once how to fix them. A
 /// failure of reading them passes through.
 template <class Check>
-void collect(const std::string& meaning, std::string fix, std::vector<Diagnostic>& problems,
-             Check check) {
+void collect(const std::string& meaning, FunctionRef<std::string(const BadValues&)> fix_of,
+             std::vector<Diagnostic>& problems, Check check) {
   try {
     check();
   } catch (const BadValues& error) {
+    std::string fix = fix_of(error);
     for (Diagnostic d : error.diagnostics()) {
       d.message += ": " + meaning;
       if (d.fix.empty()) d.fix = std::exchange(fix, "");
       problems.push_back(std::move(d));
     }
   }
+}
+template <class Check>
+void collect(const std::string& meaning, const std::string& fix, std::vector<Diagnostic>& problems,
+             Check check) {
+  collect(meaning, [&](const BadValues&) { return fix; }, problems, check);
 }
 
 DType type_of(const DataSource& source, int field) {
@@ -133,9 +143,11 @@ bool can_be_absent(const FieldLookup& lookup, DType own) {
   return lookup.absent && (own == DType::int64 || own == lookup.ids);
 }
 
-void check_lookup(const RunConfig& config, const std::vector<FieldLookup>& all,
-                  const FieldLookup& lookup, const DataSource& source,
-                  std::vector<Diagnostic>& problems) {
+/// `group`: lookups of one field in tables of equally many rows.
+void check_lookups(const RunConfig& config, const Graph& forward,
+                   const std::vector<FieldLookup>& all, const std::vector<FieldLookup>& group,
+                   const DataSource& source, std::vector<Diagnostic>& problems) {
+  const FieldLookup& lookup = group.front();
   const int index = source.find_field(lookup.field);
   if (index < 0) return;
   const DType own = type_of(source, index);
@@ -146,12 +158,16 @@ void check_lookup(const RunConfig& config, const std::vector<FieldLookup>& all,
     return other.field != lookup.field || (can_be_absent(other, own) && other.rows == lookup.rows);
   });
   const std::string rows = std::to_string(lookup.rows);
-  const std::string meaning =
+  std::string meaning =
       "an index of " + lookup.path + " into \"" + lookup.table + "\", which has " + rows + " rows";
-  const std::string fix =
-      could && !zeros
-          ? "out_of_range = \"zero\" in data.fields." + lookup.field + " looks up zeros for it"
-          : "ids have to be rows of the table, which parameters.shape can give more";
+  if (group.size() > 1) meaning += ", and of " + count_text(group.size() - 1, "more lookup");
+  std::vector<std::string> tables;
+  for (const FieldLookup& one : group) tables.push_back(one.table);
+  const auto fix = [&](const BadValues& bad) {
+    return remedy_of_ids(config, lookup.field,
+                         line_for_ids(forward, tables, bad.greatest, lookup.rows),
+                         bad.greatest >= static_cast<double>(lookup.rows), could && !zeros);
+  };
   collect(meaning, fix, problems, [&] {
     if (is_float(own)) {  // the graph rounds towards 0
       const double limit = static_cast<double>(lookup.rows);
@@ -159,6 +175,22 @@ void check_lookup(const RunConfig& config, const std::vector<FieldLookup>& all,
     }
     source.check_range(index, lookup.rows, zeros && lookup.absent ? &*lookup.absent : nullptr);
   });
+}
+
+/// Lookups of one field in tables of equally many rows, together, in their order.
+std::vector<std::vector<FieldLookup>> grouped(const std::vector<FieldLookup>& all) {
+  std::vector<std::vector<FieldLookup>> groups;
+  for (const FieldLookup& lookup : all) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& other) {
+      return other[0].field == lookup.field && other[0].rows == lookup.rows &&
+             other[0].absent == lookup.absent;
+    });
+    if (group == groups.end())
+      groups.push_back({lookup});
+    else
+      group->push_back(lookup);
+  }
+  return groups;
 }
 
 /// Checks lengths of recurrent layers that come from the data.
@@ -189,11 +221,18 @@ void check_columns(const Graph& graph, const ColumnLookup& lookup, const DataSou
   std::vector<std::int64_t> limits;
   for (const std::int64_t offset : lookup.offsets)
     limits.push_back(offset == ColumnLookup::unread ? -1 : lookup.rows - offset);
+  const bool is_whole = std::all_of(
+      lookup.offsets.begin(), lookup.offsets.end(),
+      [](std::int64_t offset) { return offset == ColumnLookup::unread || offset == 0; });
+  const auto fix = [&](const BadValues& bad) {
+    const std::string line =
+        is_whole ? line_for_ids(graph, {lookup.parameter}, bad.greatest, lookup.rows) : "";
+    return (line.empty() ? "ids have to be rows of the table" : line + " gives each id a row") +
+           "; vocabulary(by='table') in `as` numbers the values of each column from 1 on";
+  };
   collect("an index of " + lookup.path + " into \"" + lookup.parameter + "\", which has " +
               std::to_string(lookup.rows) + " rows",
-          "ids have to be rows of the table, which parameters.shape can give more; "
-          "vocabulary(by='table') numbers the values of each column from 1 on",
-          problems, [&] { source.check_elements(index, limits); });
+          fix, problems, [&] { source.check_elements(index, limits); });
 }
 
 /// Checks labels and weights of a term that have a range whatever the model.
@@ -264,6 +303,14 @@ std::int64_t looked_up_rows(const Graph& forward, const std::string& field) {
   return 0;
 }
 
+std::vector<std::string> looked_up_tables(const Graph& forward, const std::string& field) {
+  std::vector<std::string> tables;
+  for (const FieldLookup& lookup : lookups(forward)) {
+    if (lookup.field == field) tables.push_back(lookup.table);
+  }
+  return tables;
+}
+
 std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, const Graph& forward,
                                                     std::shared_ptr<const DataSource> source) {
   if (!source || !config.data) return source;
@@ -304,8 +351,10 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
       d.expected = "tables with equally many rows";
       d.got = shown(*first) + " and " + shown(*other);
       d.fix =
-          "give the model an input, and the data a field, for each table; or equal rows in "
-          "parameters.shape; or leave out_of_range out";
+          "give the model an input, and the data a field, for each table; or equal rows: " +
+          rows_line({{selector_of(forward, first->table), std::max(first->rows, other->rows)},
+                     {selector_of(forward, other->table), std::max(first->rows, other->rows)}}) +
+          "; or leave out_of_range out";
       throw Error(ErrorKind::usage, std::move(d));
     }
     if (!bounds.contains(index)) throw Error(ErrorKind::usage, std::move(d));
@@ -349,9 +398,10 @@ void FieldChecks::check(const DataSource& source) const {
   if (problems.empty())
     for (const LabelMean& mean : found_->means) check_any_label_counts(mean, source, problems);
   const std::vector<FieldLookup>& all = found_->lookups;
-  for (const FieldLookup& lookup : all) {
+  for (const std::vector<FieldLookup>& group : grouped(all)) {
+    const FieldLookup& lookup = group.front();
     const std::size_t before = problems.size();
-    check_lookup(config_, all, lookup, source, problems);
+    check_lookups(config_, forward, all, group, source, problems);
     if (problems.size() == before || !config_.data) continue;
     // What is out of range elsewhere, labels above all, is so for this reason.
     if (auto foreign = foreign_tokenizer(*config_.data, lookup.field, lookup.table, lookup.rows))

@@ -47,6 +47,9 @@ std::vector<LabelMean> label_means(const Graph& forward);
 /// The rows of the first table that a field's ids look up; 0 where they look up none.
 std::int64_t looked_up_rows(const Graph& forward, const std::string& field);
 
+/// The tables that a field's ids look up.
+std::vector<std::string> looked_up_tables(const Graph& forward, const std::string& field);
+
 /// Fields with `out_of_range = "zero"` look up zeros in place of what the table lacks: their ids
 /// become absent_id. Throws Error{usage} where such a field looks nothing up, where its tables have
 /// different numbers of rows, or where casts between it and its lookups leave no such id. Null
