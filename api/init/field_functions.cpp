@@ -11,6 +11,7 @@
 #include "api/init/losses/loss_form.h"
 #include "api/init/roles.h"
 #include "api/init/text_functions.h"
+#include "engine/config/keys/config_value.h"
 #include "engine/graph/text.h"
 
 namespace tandem::api {
@@ -210,7 +211,11 @@ Functions functions_for(const InputFacts& input, const ArrayFacts& array) {
   result.as = array.made_by;
   if (array.has_commas) result.as.emplace_back("decimal(',')");
   if (array.has_gaps() && !takes_floats) {
-    result.why_not = "it has empty fields: missing(…) gives them a value";
+    std::vector<std::string> as{"missing(0)"};
+    const std::vector<std::string> casts = integer_casts(array, input.sample.dtype);
+    as.insert(as.end(), casts.begin(), casts.end());
+    result.why_not = "it has empty fields: as = [ " + joined(as, ", ", toml_string) +
+                     " ] makes 0 of them, if 0 means that there is none";
     return result;
   }
   if (!takes_floats) {

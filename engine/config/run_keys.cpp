@@ -82,7 +82,7 @@ void check_plateau(const TableReader& schedule, const PlateauSchedule& plateau,
   const MetricConfig* const found = c.eval.find(metric);
   if (metric != "loss" && found == nullptr)
     report("metric", "not one of the metrics", joined(c.eval.metrics, ", ", &MetricConfig::name),
-           metric, "add it to `eval.metrics`");
+           metric, std::string("add it: eval.metrics = [ ") + (c.eval.metrics.empty() ? "" : "…, ") + "\"" + metric + "\" ]");
   if (found != nullptr && !is_one_number(*found))
     report("metric", "this metric is more than one number", "a metric that is one number", metric,
            "choose another one, or leave out its `by`");
@@ -92,7 +92,7 @@ void check_plateau(const TableReader& schedule, const PlateauSchedule& plateau,
            "choose another one, such as log_loss");
   if (!c.eval.every)
     report("kind", "plateau needs evaluations during the training", "", "",
-           "set eval.every, such as \"1 epoch\"");
+           "eval.every = \"1 epoch\"");
 }
 
 /// `owner`: the table that has it.
@@ -199,7 +199,7 @@ void check_run(const TableReader& root, const RunConfig& c) {
                                  !c.data->eval.files.empty() || c.data->eval_fraction != 0;
   if (eval.exists() && !may_have_held_out && !root.table("data").find("eval")) {
     eval.report(eval.where(), "", "there is no data to evaluate on", "", "",
-                "add [data.eval] with files or fraction");
+                "data.eval.fraction = 0.1 holds a tenth of the samples out");
   }
 }
 

@@ -131,7 +131,8 @@ std::vector<std::string> table_columns(const DataConfig& config, const std::stri
                            .file = path,
                            .expected = "data.columns",
                            .got = "a header",
-                           .fix = "name them in data.columns, and keep data.header = true"});
+                           .fix = "data.columns = [ \"FIRST\", \"SECOND\" ] with all of their names, and "
+                                  "data.header = true"});
   }
   DelimitedReader reader = open_reader(config, path);
   tell(reader);

@@ -20,7 +20,7 @@ constexpr std::size_t mapped_from = std::size_t{1} << 20;
   fail_without_memory({.message = "the host has no memory left for a tensor",
                        .got = to_string(type) + ", " + std::to_string(type.bytes()) + " bytes",
                        .fix = "use a smaller batch or more micro-batches, or give tables fewer "
-                              "rows (parameters.shape)"});
+                              "rows: parameters.shape = [ { at = \"TABLE\", rows = 100000 } ]"});
 }
 
 template <class To, class From>

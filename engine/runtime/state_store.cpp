@@ -65,8 +65,13 @@ MemoryPurpose purpose_of(const State& state) {
   purpose.what = to_string(state.start.type());
   const bool moment = state.kind == StateKind::optimizer && !state.parameter.empty();
   const std::string& owner = moment ? state.parameter : state.name;
-  purpose.fix = "give a table fewer rows (parameters.shape)";
-  if (moment) purpose.fix += ", its optimizer fewer states (optimizer.groups)";
+  const Shape& shape = state.start.shape();
+  const std::int64_t half = shape.empty() ? 0 : shape[0] / 2;
+  purpose.fix = "give a table fewer rows, parameters.shape = [ { at = \"" + owner +
+                "\", rows = " + std::to_string(std::max<std::int64_t>(half, 1)) + " } ]";
+  if (moment)
+    purpose.fix += ", its optimizer fewer states, optimizer.groups = [ { at = \"" + owner +
+                   "\", kind = \"sgd\" } ]";
   purpose.fix += ", or have it elsewhere by a rule of the policy: { at = \"" + owner + "\", " +
                  (moment ? "state" : "on") + " = \"gpu\" }";
   return purpose;

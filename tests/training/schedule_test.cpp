@@ -119,7 +119,7 @@ TEST(ScheduleTest, SaysWhatIsWrong) {
               HasSubstr("a schedule counts steps or epochs"));
   EXPECT_THAT(refusal("{ kind = 'constant', parts = [ { kind = 'cosine' } ] }"),
               HasSubstr("a schedule of several parts has this in each of them"));
-  EXPECT_THAT(refusal("{ kind = 'plateau' }"), HasSubstr("set eval.every"));
+  EXPECT_THAT(refusal("{ kind = 'plateau' }"), HasSubstr("eval.every = \"1 epoch\""));
   EXPECT_THAT(refusal("{ kind = 'plateau', metric = 'accuracy' }", {"eval.every='1 epoch'"}),
               HasSubstr("not one of the metrics"));
   EXPECT_THAT(refusal("{ kind = 'plateau', factor = 1.0 }"), HasSubstr("below 1"));

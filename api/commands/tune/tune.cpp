@@ -89,7 +89,7 @@ std::string metric_of_search(const RunConfig& config, const TuneOptions& options
   if (name != "loss" && found == nullptr)
     tune_problem(problems, "--metric", "not one of the metrics",
                  joined(config.eval.metrics, ", ", &MetricConfig::name), name,
-                 "add it to eval.metrics");
+                 "add it: eval.metrics = [ …, \"" + name + "\" ]");
   else if (found != nullptr && !is_one_number(*found))
     tune_problem(problems, "--metric", "this metric is more than one number",
                  "a metric that is one number", name);
@@ -98,7 +98,7 @@ std::string metric_of_search(const RunConfig& config, const TuneOptions& options
                  "a metric that is better the larger or the smaller it is", name);
   else if (name != "loss" && !holds_data_out(config))
     tune_problem(problems, "--metric", "there is no data to evaluate on", "loss", name,
-                 "add [data.eval] with files or fraction");
+                 "data.eval.fraction = 0.1 holds a tenth of the samples out");
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   return name;
 }

@@ -186,7 +186,10 @@ void take_header(const RowPlace& place, const std::vector<std::string>& header, 
     }
     std::string buffer;
     if (!read_double(name, {}, buffer) && !name.empty()) continue;
-    facts.problem = "the first row names no columns (\"" + name + "\"): name them in data.columns";
+    facts.problem = "the first row names no columns (\"" + name + "\"): name them, such as " +
+                    "data.columns = [ \"" +
+                    (header.size() == 1 ? "c1" : "c{1.." + std::to_string(header.size()) + "}") +
+                    "\" ]";
     return;
   }
   if (header.size() > most_columns) {

@@ -15,6 +15,7 @@
 #include "api/init/fields.h"
 #include "api/init/model_config.h"
 #include "api/init/roles.h"
+#include "engine/config/rows_line.h"
 #include "engine/formats/files.h"
 #include "engine/formats/tokenizer/tokenizer.h"
 #include "engine/graph/error.h"
@@ -389,10 +390,16 @@ void take_tokenizer(const std::string& tokenizer, const std::string& lacks,
       facts.tokenizer = tokenizer;
       return;
     }
+    std::map<std::string, std::int64_t> wanted;
+    for (const InputFacts& input : inputs) {
+      if (role_of(input) != Role::none || input.table_rows != rows) continue;
+      for (const auto& [table, own] : input.tables) wanted[table] = ids;
+    }
     todo = fmt::format(
         "{} has ids up to {}, the model's table of ids has {} rows: is it this model's tokenizer? "
-        "Name the model's own; with parameters.shape the table has more rows",
-        std::filesystem::path(tokenizer).filename().string(), ids - 1, rows);
+        "Name the model's own{}",
+        std::filesystem::path(tokenizer).filename().string(), ids - 1, rows,
+        wanted.empty() ? "" : "; for tokens that are new, " + rows_line(wanted));
   }
   facts.keys.push_back({"tokenizer", "\"../folder/tokenizer.json\"", "", todo});
 }

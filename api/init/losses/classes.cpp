@@ -112,6 +112,15 @@ std::string near_miss_of_words(const LossCase& of, std::int64_t count) {
       of.labels.name, of.labels.texts, of.output, count);
 }
 
+/// "classes(1, 2, 3)"; of many only the beginning.
+std::string classes_from_one(std::int64_t count) {
+  constexpr std::int64_t most = 100;
+  std::string list;
+  for (std::int64_t i = 1; i <= std::min(count, most); ++i)
+    list += (i > 1 ? ", " : "") + std::to_string(i);
+  return "classes(" + list + (count > most ? ", …)" : ")");
+}
+
 std::string near_miss(const LossCase& of) {
   const std::int64_t count = classes(of.shape, of.labels.sample.shape);
   if (count == 0) return "";
@@ -124,7 +133,7 @@ std::string near_miss(const LossCase& of) {
                        count,
                        of.labels.columns.empty() || of.labels.has_points
                            ? "subtract 1 in the file"
-                           : "as = [ \"classes(1, 2, …)\" ] with all of them numbers them so");
+                           : "as = [ \"" + classes_from_one(count) + "\" ] numbers them so");
   }
   return fmt::format("\"{}\" holds {:g} to {:g}, \"{}\" has {} classes, 0 to {}", of.labels.name,
                      numbers.least, numbers.most, of.output, count, count - 1);

@@ -13,6 +13,7 @@
 
 #include "engine/config/keys/config_check.h"
 #include "engine/config/keys/open_bracket.h"
+#include "engine/graph/text.h"
 
 namespace tandem {
 namespace {
@@ -292,14 +293,19 @@ bool is_earlier_command_line(std::string_view source) {
 void apply_override(ConfigValue& root, const std::string& text, std::vector<Diagnostic>& errors,
                     std::string_view source) {
   const Where where{std::string(source)};
-  const auto [parts, equals] = split_path(text);
+  auto [parts, equals] = split_path(text);
   if (equals == std::string::npos || equals == 0 || line_of_endless_key(text) != 0) {
     Diagnostic d = at(where, text.substr(0, 200), "not a setting");
     d.expected = "KEY=VALUE";
     errors.push_back(std::move(d));
     return;
   }
-  const std::string path = text.substr(0, equals), written = text.substr(equals + 1);
+  std::string path = text.substr(0, equals), written = text.substr(equals + 1);
+  if (path.ends_with(' ')) {  // a line as files have it
+    path = trimmed(path);
+    written = trimmed(written);
+    parts.back() = trimmed(parts.back());
+  }
 
   ConfigValue value;
   const toml::parse_result parsed = toml::parse("value = " + written);

@@ -45,7 +45,7 @@ void report_bad_ids(const TokenSequence& sequence, const Scanned& all, std::int6
     d.file = sequence.file();
     d.expected = "0 to " + std::to_string(vocabulary - 1);
     d.got = std::to_string(id);
-    d.fix = "data.element may say that ids are stored in another size";
+    d.fix = "ids may be stored in another size: data.element = \"uint16\" or \"uint32\"";
   }
 }
 
@@ -140,7 +140,10 @@ std::shared_ptr<const TokenSamples> TokenSamples::open(
                      ? std::to_string(windows.length + windows.shift) + " tokens"
                      : std::to_string(windows.shift + 1) + " tokens of a document";
     d.got = std::to_string(longest) + " in the longest file";
-    d.fix = "data.length is the length of a sample";
+    const std::int64_t fits = longest - windows.shift;
+    d.fix = fits > 0 && windows.cross_documents
+                ? "data.length = " + std::to_string(fits) + " makes one sample of the longest file"
+                : "data.length is the length of a sample";
   }
   return errors.size() == before ? samples : nullptr;
 }

@@ -36,8 +36,9 @@ TokenFile::TokenFile(const std::string& path, TokenElement element, std::int64_t
                " for each id";
   d.got = std::to_string(bytes) + " bytes";
   d.fix =
-      "data.element says how ids are stored; a file that is still being written can be copied "
-      "first";
+      std::string("data.element = ") +
+      (element == TokenElement::uint16 ? "\"uint32\"" : "\"uint16\"") +
+      " if ids are stored so; a file that is still being written can be copied first";
   throw Error(ErrorKind::data, std::move(d));
 }
 

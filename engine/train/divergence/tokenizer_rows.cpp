@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/config/keys/config_value.h"
+#include "engine/config/rows_line.h"
 #include "engine/data/functions/field_function.h"
 #include "engine/formats/tokenizer/tokenizer.h"
 
@@ -44,8 +45,8 @@ std::optional<Diagnostic> foreign_tokenizer(const DataConfig& data, const std::s
   d.expected = "ids up to " + std::to_string(rows - 1);
   d.got = std::to_string(ids - 1);
   d.fix =
-      "take the tokenizer.json that belongs to the model; parameters.shape gives a table more rows "
-      "for tokens that are new";
+      "take the tokenizer.json that belongs to the model; for tokens that are new, " +
+      rows_line({{table, ids}});
   return d;
 }
 

@@ -17,7 +17,8 @@ constexpr std::size_t piece = std::size_t{64} << 20;
 
 [[noreturn]] void no_memory() {
   fail_without_memory({.message = "the host has no memory left for a filled tensor",
-                       .fix = "give tables fewer rows (parameters.shape)"});
+                       .fix = "give tables fewer rows: parameters.shape = [ { at = "
+                              "\"TABLE\", rows = 100000 } ]"});
 }
 
 // A file in memory that lives as long as something maps it.
