@@ -33,9 +33,6 @@ class ModulePaths {
 
 /// True for names that consist only of digits.
 bool is_number(const std::string& initializer);
-/// True for names that exporters invent ("onnx::MatMul_12", "/a/Constant_output_0", "val_3"),
-/// numbers included.
-bool is_generated_name(const std::string& initializer);
 
 /// Makes paths unique: x, x#1, x#2; nodes without a name: OpType#0, OpType#1.
 class PathCounter {

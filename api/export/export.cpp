@@ -10,6 +10,7 @@
 
 #include "api/export/export.h"
 #include "api/export/frozen_weights.h"
+#include "api/export/module_names.h"
 #include "api/export/peft.h"
 #include "api/model/model.h"
 #include "api/run_files.h"
@@ -194,6 +195,24 @@ void complete_weights(FoundCheckpoint& found, ConfiguredModel& model,
     exported.adapters = take_adapters(found.content, model.adapted());
 }
 
+/// Names tensors by the modules that read them where an exporter made their names up, if the model
+/// file is there.
+std::string name_tensors(const Engine& engine, const RunConfig& config, FoundCheckpoint& found,
+                         std::optional<ConfiguredModel>& model) {
+  if (!has_made_up_names(found.content)) return "";
+  try {
+    if (!model) {
+      model.emplace(engine, config, open_model_file(config),
+                    ConfiguredModelOptions{.run_dir = found.run_dir});
+    }
+    return name_by_modules(found.content, model->micro_batch().graph);
+  } catch (const Error& error) {
+    return "warning: names that the exporter made up stay, since the model that says what reads "
+           "them cannot be read: " +
+           to_string(error.diagnostics().at(0)) + "\n";
+  }
+}
+
 }  // namespace
 
 std::string export_weights(const Engine& engine, const OnnxFile* file, const RunConfig& config,
@@ -283,6 +302,7 @@ std::string v1::export_run(const std::string& run_or_checkpoint, const std::stri
     text += write_peft(adapter, to);
   } else {
     if (is_tuned) complete_weights(found, *model, adapters, as_onnx, exported);
+    if (to.ends_with(".safetensors")) text += name_tensors(engine, config, found, model);
     rename_tensors(found.content, settings.names, to);
     text += export_weights(engine, file ? &*file : nullptr, config, found.content, to, exported,
                            settings.form);

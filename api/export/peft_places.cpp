@@ -55,14 +55,6 @@ bool is_around(const std::string& outer, const std::string& inner) {
 
 bool says_module(const ParameterReader& reader) { return reader.module != reader.op; }
 
-/// Whether a product reads the weight as [in, out], where a module has [out, in].
-bool is_in_first(const Graph& graph, const State& state) {
-  return state.start.shape().size() == 2 &&
-         std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-           return node.op->name == "MatMul" && node.inputs[1] == state.initial;
-         });
-}
-
 void refuse_shared(const std::string& name, const std::string& scope,
                    const std::vector<ParameterReader>& readers) {
   for (const ParameterReader& reader : readers) {
@@ -144,6 +136,13 @@ void expect_called(const PeftPlace& place, const std::string& name,
                   "\"" + place.module + "\" computes with it, and has \"" + scope + "\" inside",
                   without_peft);
   }
+}
+
+bool is_in_first(const Graph& graph, const State& state) {
+  return state.start.shape().size() == 2 &&
+         std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+           return node.op->name == "MatMul" && node.inputs[1] == state.initial;
+         });
 }
 
 HostTensor turned_matrix(const HostTensor& matrix) {

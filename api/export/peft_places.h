@@ -38,6 +38,9 @@ void expect_called(const PeftPlace& place, const std::string& name,
                    const std::vector<ParameterReader>& readers,
                    const std::set<std::string>& scopes);
 
+/// Whether a product reads the weight as [in, out], where a module has [out, in].
+bool is_in_first(const Graph& graph, const State& state);
+
 /// The tensor as the module holds it, where the file has it under a made-up name because it was
 /// folded into another form.
 HostTensor as_module_has_it(const NamedTensor& tensor, const PeftPlace& place, const Graph& graph);
