@@ -50,7 +50,8 @@ std::string chosen_name(const std::string& folder, const std::string& which) {
   if (which == "best") {
     const std::string pointer = folder + "/best";
     if (!path_exists(pointer))
-      fail(folder, "no best checkpoint", "train with eval.best = \"loss\" or a metric, or choose \"latest\"");
+      fail(folder, "no best checkpoint",
+           "train with eval.best = \"loss\" or a metric, or choose \"latest\"");
     return best_name(pointer);
   }
   if (checkpoint_step(which)) return which;

@@ -39,8 +39,8 @@ std::vector<NewName> new_names(const CheckpointContent& content, const Graph& gr
     const std::vector<PeftPlace> places =
         possible_places(tensor.name, tensor.tensor.type(), names.readers(*state));
     if (places.size() != 1) continue;
-    found.push_back({tensor.name, places[0].module + "." + places[0].role,
-                     is_in_first(graph, *state)});
+    found.push_back(
+        {tensor.name, places[0].module + "." + places[0].role, is_in_first(graph, *state)});
     ++taken[found.back().after];
   }
   std::erase_if(found, [&](const NewName& name) { return taken[name.after] > 1; });
@@ -81,14 +81,13 @@ std::string name_by_modules(CheckpointContent& content, const Graph& graph) {
   if (!all.empty())
     text = "names      " + count_text(all.size(), "tensor") +
            " with a name that the exporter made up, by the module that reads it:\n" + listed(all);
-  const auto turned = std::count_if(all.begin(), all.end(),
-                                    [](const NewName& name) { return name.in_first; });
+  const auto turned =
+      std::count_if(all.begin(), all.end(), [](const NewName& name) { return name.in_first; });
   if (turned > 0)
     text += "warning: " + count_text(turned, "weight") +
             " [in, out] as the file's MatMul reads them: PyTorch's Linear has [out, in], so "
             "transpose them (W.T) for load_state_dict\n";
-  const auto kept =
-      std::count_if(content.model.begin(), content.model.end(), has_made_up_name);
+  const auto kept = std::count_if(content.model.begin(), content.model.end(), has_made_up_name);
   if (kept > 0)
     text += "warning: a name that the exporter made up stays for " + count_text(kept, "tensor") +
             ", which no single module reads\n";

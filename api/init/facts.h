@@ -125,12 +125,12 @@ struct DataFacts {
   std::int64_t rows_read = 0;           // rows of a text table that were read
   bool has_more_rows = false;           // whether the table has rows after those
   std::int64_t all_rows = 0;            // then about how many it has in all; 0: unknown
-  std::vector<std::int64_t> tokens;  // by training file, where samples are windows of tokens
-  std::string estimated_by;  // how the number of samples was estimated; "": they were counted
-  std::vector<GuessedKey> keys;         // other keys of [data]
-  std::string tokenizer;                // tokenizer.json for texts; "": none
-  std::string model_folder;             // the model's folder, with its config.json
-  std::string model_stem;               // the model's path without ".onnx"
+  std::vector<std::int64_t> tokens;     // by training file, where samples are windows of tokens
+  std::string estimated_by;      // how the number of samples was estimated; "": they were counted
+  std::vector<GuessedKey> keys;  // other keys of [data]
+  std::string tokenizer;         // tokenizer.json for texts; "": none
+  std::string model_folder;      // the model's folder, with its config.json
+  std::string model_stem;        // the model's path without ".onnx"
   std::int64_t most_length = 0;  // number of tokens that the model has positions for; 0: unknown
   /// By name of an input: the texts that it may be made of, where it is unclear which is meant.
   std::map<std::string, std::vector<ArrayFacts>> choices;
@@ -155,7 +155,7 @@ void fit_data(const std::vector<InputFacts>& inputs, DataFacts& facts,
 struct TableFacts {
   std::string name, path;  // path: the name in selectors
   std::int64_t rows = 0, width = 0;
-  std::string input;  // the input whose values are the ids; "" where ids are computed
+  std::string input;      // the input whose values are the ids; "" where ids are computed
   bool may_grow = false;  // parameters.shape may give it more rows
 };
 

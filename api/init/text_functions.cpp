@@ -196,8 +196,7 @@ std::string add_spelling(const ArrayFacts& array, std::vector<std::string>& as) 
 
 bool is_one_hot(const InputFacts& input, const ArrayFacts& array) {
   return array.is_text && input.sample.shape.size() == 1 && input.sample.shape[0] == array.texts &&
-         words_of(array).size() >= 2 &&
-         (!are_labels(input, array) || !numbering(array).empty());
+         words_of(array).size() >= 2 && (!are_labels(input, array) || !numbering(array).empty());
 }
 
 Functions functions_of_words(const InputFacts& input, const ArrayFacts& array) {

@@ -14,7 +14,8 @@ void check_best(const TableReader& table, const EvalConfig& c) {
   if (!c.best.empty() && c.find(c.best) == nullptr) {
     table.report(table.find("best")->where, "best", "not one of the metrics",
                  joined(c.metrics, ", ", &MetricConfig::name), c.best,
-                 std::string("add it: eval.metrics = [ ") + (c.metrics.empty() ? "" : "…, ") + "\"" + c.best + "\" ]");
+                 std::string("add it: eval.metrics = [ ") + (c.metrics.empty() ? "" : "…, ") +
+                     "\"" + c.best + "\" ]");
   }
   if (c.patience > 0 && c.best.empty())
     table.report(table.find("patience")->where, "patience", "patience needs `eval.best`");

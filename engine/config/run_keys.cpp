@@ -82,7 +82,9 @@ void check_plateau(const TableReader& schedule, const PlateauSchedule& plateau,
   const MetricConfig* const found = c.eval.find(metric);
   if (metric != "loss" && found == nullptr)
     report("metric", "not one of the metrics", joined(c.eval.metrics, ", ", &MetricConfig::name),
-           metric, std::string("add it: eval.metrics = [ ") + (c.eval.metrics.empty() ? "" : "…, ") + "\"" + metric + "\" ]");
+           metric,
+           std::string("add it: eval.metrics = [ ") + (c.eval.metrics.empty() ? "" : "…, ") + "\"" +
+               metric + "\" ]");
   if (found != nullptr && !is_one_number(*found))
     report("metric", "this metric is more than one number", "a metric that is one number", metric,
            "choose another one, or leave out its `by`");

@@ -48,7 +48,8 @@ class BadValues : public Error {
  public:
   using Error::Error;
 
-  double greatest = -1;  // the greatest of them that are numbers; below 0: unknown, or none is above
+  double greatest =
+      -1;  // the greatest of them that are numbers; below 0: unknown, or none is above
 };
 
 /// Immutable once opened: any number of threads may read it.

@@ -129,7 +129,8 @@ void in_cache(const DataConfig& config, F f) {
       const bool is_cache = d.file.starts_with(cache) || cache.starts_with(d.file);
       if (d.file.empty() || !is_cache) continue;
       const bool has_fix = !d.fix.empty();
-      d.fix += (has_fix ? ", or" : "") + std::string(" name another folder: data.cache = \"/tmp/tables\"");
+      d.fix += (has_fix ? ", or" : "") +
+               std::string(" name another folder: data.cache = \"/tmp/tables\"");
       if (!has_fix) d.fix.erase(0, 1);
     }
     throw Error(ErrorKind::runtime, std::move(problems));

@@ -126,13 +126,14 @@ std::vector<std::string> table_columns(const DataConfig& config, const std::stri
   if (!config.table()->columns.empty()) return config.table()->columns;
   struct stat status;
   if (::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) {
-    throw Error(ErrorKind::usage,
-                Diagnostic{.message = "a pipe is read once: its columns have to be known before",
-                           .file = path,
-                           .expected = "data.columns",
-                           .got = "a header",
-                           .fix = "data.columns = [ \"FIRST\", \"SECOND\" ] with all of their names, and "
-                                  "data.header = true"});
+    throw Error(
+        ErrorKind::usage,
+        Diagnostic{.message = "a pipe is read once: its columns have to be known before",
+                   .file = path,
+                   .expected = "data.columns",
+                   .got = "a header",
+                   .fix = "data.columns = [ \"FIRST\", \"SECOND\" ] with all of their names, and "
+                          "data.header = true"});
   }
   DelimitedReader reader = open_reader(config, path);
   tell(reader);

@@ -34,8 +34,9 @@ std::string listed(const std::vector<std::string>& names) {
 
 /// Whether both read a cell as the same values.
 bool read_alike(const TableField& a, const TableField& b) {
-  return a.missing == b.missing && a.spelling == b.spelling && (a.missing.size() < 2 || a.columns == b.columns) &&
-         a.separator == b.separator && a.most == b.most &&
+  return a.missing == b.missing && a.spelling == b.spelling &&
+         (a.missing.size() < 2 || a.columns == b.columns) && a.separator == b.separator &&
+         a.most == b.most &&
          std::equal(a.numeric.begin(), a.numeric.end(), b.numeric.begin(), b.numeric.end(),
                     [](const TableField::Number& x, const TableField::Number& y) {
                       return x.transform.text == y.transform.text;

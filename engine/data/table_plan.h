@@ -59,8 +59,9 @@ struct TextReading {
 /// What `tokens` gives of the tokens of a cell.
 enum class TokenPart : std::uint8_t { ids, mask, types, targets };
 
-/// A field up to the array that is stored of it. The functions in order: `trim`, `lower`, `missing`,
-/// `split`, the numeric ones, and one that ends it; where none makes ids, its numbers are stored.
+/// A field up to the array that is stored of it. The functions in order: `trim`, `lower`,
+/// `missing`, `split`, the numeric ones, and one that ends it; where none makes ids, its numbers
+/// are stored.
 struct TableField {
   struct Number {
     Transform transform;

@@ -234,8 +234,8 @@ std::string of_program(const CaseCommand& c) {
 std::string field(const CaseCommand& c) {
   const std::string name = c.words.at(1);
   const std::int64_t extent = std::stoll(c.words.at(3));
-  api::InputFacts input =
-      c.words[2] == "float32" ? api::InputFacts{name, {DType::float32, {extent}}, {"batch", "n"}, 0}
+  api::InputFacts input = c.words[2] == "float32"
+                              ? api::InputFacts{name, {DType::float32, {extent}}, {"batch", "n"}, 0}
                               : api::InputFacts{name, {DType::int64, {}}, {"batch"}, extent};
   if (!c.word(4).empty()) input.tables[c.word(4)] = extent;
   api::DataFacts facts = api::look_into_data(c.path("data"));

@@ -48,9 +48,10 @@ TEST_F(TrainedChecksTest, BinaryLabelsAreFromZeroToOne) {
   write_file(options.data[0], joined(rows));
   EXPECT_THAT(
       refusal_of([&] { evaluate_run(run_, options); }),
-      HasSubstr("bad.tsv:4: data.fields.label: out of range (and 1 row more): a label of the loss "
-                "term \"click\" (binary_cross_entropy): expected 0 to 1, got 2; all that are out of "
-                "range: -1 to 2 (labels are"));
+      HasSubstr(
+          "bad.tsv:4: data.fields.label: out of range (and 1 row more): a label of the loss "
+          "term \"click\" (binary_cross_entropy): expected 0 to 1, got 2; all that are out of "
+          "range: -1 to 2 (labels are"));
   options.to = folder_ / "predicted.tsv";
   predict_run(run_, options);  // needs no label
   EXPECT_THAT(lines_of(read_file(options.to)), SizeIs(rows.size()));

@@ -125,11 +125,10 @@ TEST(OutOfRange, TheIdOfNoRowIsOutOfRangeUnlessTheFieldSaysZero) {
         [&] { check_integer_fields(config_of("ids = 'ids'"), graph, *source_of(type, ids)); });
   };
   const Graph wide = lookups(DType::int64, {{5, {}}}), narrow = lookups(DType::int32, {{5, {}}});
-  EXPECT_THAT(
-      checked(DType::int64, wide, {0, none, 4}),
-      AllOf(HasSubstr("memory:2: data.fields.ids: out of range"),
-            HasSubstr("got -9223372036854775808"),
-            HasSubstr("data.fields.ids.out_of_range = \"zero\" looks up zeros instead)")));
+  EXPECT_THAT(checked(DType::int64, wide, {0, none, 4}),
+              AllOf(HasSubstr("memory:2: data.fields.ids: out of range"),
+                    HasSubstr("got -9223372036854775808"),
+                    HasSubstr("data.fields.ids.out_of_range = \"zero\" looks up zeros instead)")));
   EXPECT_THAT(checked(DType::int32, narrow, {0, narrow_none, 4}), HasSubstr("got -2147483648"));
   const auto zeros =
       zero_out_of_range(config_of(zero), narrow, source_of(DType::int32, {0, narrow_none, 4}));

@@ -80,10 +80,10 @@ void check_spellings(const DataConfig& config, const TablePlan& plan,
       const auto warn = [&](const std::optional<AlikeWords>& alike, std::string_view what,
                             const char* function) {
         if (!alike) return;
-        to.warnings.push_back(fmt::format(
-            "training data: of `{}`, {}, and have a row each: {} makes them one",
-            plan.columns[column], alike_text(*alike, what),
-            field_with(config, field.name, function)));
+        to.warnings.push_back(
+            fmt::format("training data: of `{}`, {}, and have a row each: {} makes them one",
+                        plan.columns[column], alike_text(*alike, what),
+                        field_with(config, field.name, function)));
       };
       warn(alike_but_for_blanks(words), only_in_blanks, "trim");
       warn(alike_but_for_case(words), only_in_case, "lower");

@@ -99,8 +99,8 @@ NumberMarks find_number_marks(const SaidOfData& said, const std::vector<ArrayFac
     return column.are(column.with_either) && !column.are(column.fits[best]);
   };
   const bool is_simple = forms[best].thousands == ThousandsMark::none && !said.thousands;
-  const bool are_both = is_simple && !said.decimal &&
-                        std::any_of(looks.begin(), looks.end(), has_either);
+  const bool are_both =
+      is_simple && !said.decimal && std::any_of(looks.begin(), looks.end(), has_either);
   if (are_both) best = 0;
   NumberMarks found{forms[best].decimal, forms[best].thousands, "", {}, {}};
   const bool is_plain =

@@ -63,9 +63,8 @@ void take_bounds(const TableBounds& bounds, const std::vector<std::string>& path
                  DataFacts& facts) {
   facts.rows_read = bounds.rows();
   facts.has_more_rows = bounds.is_over();
-  const bool is_packed = std::any_of(paths.begin(), paths.end(), [](const std::string& path) {
-    return path.ends_with(".gz");
-  });
+  const bool is_packed = std::any_of(paths.begin(), paths.end(),
+                                     [](const std::string& path) { return path.ends_with(".gz"); });
   if (!bounds.is_over() || is_packed || bounds.bytes() == 0) return;
   double bytes = 0;
   for (const std::string& path : paths) bytes += static_cast<double>(file_size(path));

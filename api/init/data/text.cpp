@@ -17,7 +17,7 @@
 namespace tandem::api::looks {
 namespace {
 
-constexpr std::int64_t bytes_a_token = 4;  // approximately, in English text
+constexpr std::int64_t bytes_a_token = 4;                   // approximately, in English text
 constexpr std::size_t most_encoded = std::size_t{1} << 20;  // bytes of all files
 
 bool takes_plain_text(const std::string& path) { return path.ends_with(".txt"); }

@@ -66,7 +66,8 @@ void optimize_transformer(const ModelFacts& model, const RunLength& length,
        fmt::format("{{ kind = \"cosine\", warmup = \"{} steps\", final = 3e-5 }}", length.warmup()),
        std::string("warm-up over about a tenth of the run") +
            (length.is_counted ? "" : ", whose number of samples is not counted but estimated") +
-           ", 1,000 steps at most, since early updates of Adam vary much (arXiv:1706.03762); then a "
+           ", 1,000 steps at most, since early updates of Adam vary much (arXiv:1706.03762); then "
+           "a "
            "cosine to a tenth of the rate (GPT-3, arXiv:2005.14165)",
        ""},
       {"clip_norm", "1.0", "the gradient's norm is bounded, as in GPT-3", ""},

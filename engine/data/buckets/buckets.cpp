@@ -23,7 +23,8 @@ int bucket_field(const BucketConfig& config, const char* key, const std::string&
   Diagnostic& d =
       problems.emplace_back(at(config.where, key, "there is no data field \"" + name + "\""));
   d.expected = "one of " + joined(names);
-  d.fix = did_you_mean(nearest_name(name, names), "add it: data.fields." + toml_key(name) + " = " + toml_string(name));
+  d.fix = did_you_mean(nearest_name(name, names),
+                       "add it: data.fields." + toml_key(name) + " = " + toml_string(name));
   return -1;
 }
 

@@ -59,10 +59,10 @@ std::string alike_text(const AlikeWords& alike, std::string_view what) {
   const auto times = [](std::int64_t count) {
     return count == 1 ? std::string("once") : fmt::format("{} times", count);
   };
-  return fmt::format("{} ({}) and {} ({}) {}{}", shown_cell(alike.word), times(alike.times),
-                     shown_cell(alike.other), times(alike.other_times), what,
-                     alike.words > 1 ? " (and " + count_text(alike.words - 1, "more word") + ")"
-                                     : std::string());
+  return fmt::format(
+      "{} ({}) and {} ({}) {}{}", shown_cell(alike.word), times(alike.times),
+      shown_cell(alike.other), times(alike.other_times), what,
+      alike.words > 1 ? " (and " + count_text(alike.words - 1, "more word") + ")" : std::string());
 }
 
 }  // namespace tandem

@@ -23,8 +23,8 @@ struct AlikeWords {
   std::int64_t words = 0;  // how many there are
 };
 
-/// Words that differ only in blanks around them; nothing where none do, or where there are more than
-/// are compared.
+/// Words that differ only in blanks around them; nothing where none do, or where there are more
+/// than are compared.
 std::optional<AlikeWords> alike_but_for_blanks(std::span<const CountedWord> words);
 /// Words that, without blanks around them, differ only in the case of letters.
 std::optional<AlikeWords> alike_but_for_case(std::span<const CountedWord> words);

@@ -80,8 +80,8 @@ std::string_view number_before_unit(std::string_view text, const CellText& cells
 
 }  // namespace
 
-std::string remedy_of_marks(std::string_view cell, const CellText& cells,
-                            const FractionCell& other, bool may_have_function) {
+std::string remedy_of_marks(std::string_view cell, const CellText& cells, const FractionCell& other,
+                            bool may_have_function) {
   const std::string_view text = trimmed(cell);
   if (text.find_first_not_of(" \t\r\n") == text.npos) return "";
   if (is_usual_missing(text))
@@ -98,9 +98,10 @@ std::string remedy_of_marks(std::string_view cell, const CellText& cells,
   }
   const bool is_decimal = first.thousands == ThousandsMark::none;
   if (found.empty() && is_decimal && may_have_function) {
-    return fmt::format("`{}` has {}, which {} does not read: as = [ \"decimal('{}')\", … ] reads both",
-                       other.column, shown_cell(other.text), first.keys,
-                       first.decimal == DecimalMark::comma ? ',' : '.');
+    return fmt::format(
+        "`{}` has {}, which {} does not read: as = [ \"decimal('{}')\", … ] reads both",
+        other.column, shown_cell(other.text), first.keys,
+        first.decimal == DecimalMark::comma ? ',' : '.');
   }
   if (found.empty()) {
     return fmt::format(

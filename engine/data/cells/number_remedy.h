@@ -15,8 +15,8 @@ struct FractionCell {
 };
 
 /// The key that reads the cell: the marks of numbers, or a spelling of an empty one. Where `other`
-/// is not the same number under these marks, the function that reads both, if the field may have it,
-/// or else that both have to be written alike. "" where no key is known.
+/// is not the same number under these marks, the function that reads both, if the field may have
+/// it, or else that both have to be written alike. "" where no key is known.
 std::string remedy_of_marks(std::string_view cell, const CellText& cells,
                             const FractionCell& other = {}, bool may_have_function = true);
 

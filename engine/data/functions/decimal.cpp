@@ -1,5 +1,5 @@
-// decimal(','): a number whose fraction follows this mark, where the table's own marks, data.decimal
-// and data.thousands, read none: columns with "3,14" next to others with "2.5".
+// decimal(','): a number whose fraction follows this mark, where the table's own marks,
+// data.decimal and data.thousands, read none: columns with "3,14" next to others with "2.5".
 #include "engine/data/cells/cell_number.h"
 #include "engine/data/functions/field_function.h"
 #include "engine/data/table_plan.h"
@@ -37,10 +37,7 @@ struct Decimal final : TextFunction {
 }  // namespace
 
 FieldFunctionKind decimal() {
-  return {.name = "decimal",
-          .form = "decimal(',')",
-          .read = read_call<Decimal>,
-          .of_text = true};
+  return {.name = "decimal", .form = "decimal(',')", .read = read_call<Decimal>, .of_text = true};
 }
 
 }  // namespace tandem::functions

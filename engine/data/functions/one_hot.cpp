@@ -1,5 +1,5 @@
-// one_hot(10): integers to float32, 1 at their place on a new last axis. With first=1 the places are
-// those of 1 to 10, and 0 has none: words that a vocabulary lacks.
+// one_hot(10): integers to float32, 1 at their place on a new last axis. With first=1 the places
+// are those of 1 to 10, and 0 has none: words that a vocabulary lacks.
 #include <cstring>
 
 #include "engine/data/functions/field_function.h"

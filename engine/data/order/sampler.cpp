@@ -27,7 +27,9 @@ int sampler_field(const SamplerConfig& config, const DataSource& data, bool has_
     for (const DataField& known : data.fields()) names.push_back(known.name);
     Diagnostic d = at(config.where, sampler_key, "there is no data field \"" + config.field + "\"");
     d.expected = "one of " + joined(names);
-    d.fix = did_you_mean(nearest_name(config.field, names), "add it: data.fields." + toml_key(config.field) + " = " + toml_string(config.field));
+    d.fix = did_you_mean(
+        nearest_name(config.field, names),
+        "add it: data.fields." + toml_key(config.field) + " = " + toml_string(config.field));
     throw Error(ErrorKind::usage, std::move(d));
   }
   const TensorType& type = data.fields()[static_cast<std::size_t>(field)].sample;

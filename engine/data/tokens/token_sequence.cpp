@@ -35,10 +35,9 @@ TokenFile::TokenFile(const std::string& path, TokenElement element, std::int64_t
   d.expected = std::to_string(header_bytes) + " bytes and " + std::to_string(element_bytes_) +
                " for each id";
   d.got = std::to_string(bytes) + " bytes";
-  d.fix =
-      std::string("data.element = ") +
-      (element == TokenElement::uint16 ? "\"uint32\"" : "\"uint16\"") +
-      " if ids are stored so; a file that is still being written can be copied first";
+  d.fix = std::string("data.element = ") +
+          (element == TokenElement::uint16 ? "\"uint32\"" : "\"uint16\"") +
+          " if ids are stored so; a file that is still being written can be copied first";
   throw Error(ErrorKind::data, std::move(d));
 }
 

@@ -73,7 +73,8 @@ void collect(const std::string& meaning, FunctionRef<std::string(const BadValues
 template <class Check>
 void collect(const std::string& meaning, const std::string& fix, std::vector<Diagnostic>& problems,
              Check check) {
-  collect(meaning, [&](const BadValues&) { return fix; }, problems, check);
+  collect(
+      meaning, [&](const BadValues&) { return fix; }, problems, check);
 }
 
 DType type_of(const DataSource& source, int field) {
@@ -178,7 +179,7 @@ void check_lookups(const RunConfig& config, const Graph& forward,
 }
 
 /// Lookups of one field in tables of equally many rows, together, in their order.
-std::vector<std::vector<FieldLookup>> grouped(const std::vector<FieldLookup>& all) {
+std::vector<std::vector<FieldLookup>> grouped_lookups(const std::vector<FieldLookup>& all) {
   std::vector<std::vector<FieldLookup>> groups;
   for (const FieldLookup& lookup : all) {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& other) {
@@ -398,7 +399,7 @@ void FieldChecks::check(const DataSource& source) const {
   if (problems.empty())
     for (const LabelMean& mean : found_->means) check_any_label_counts(mean, source, problems);
   const std::vector<FieldLookup>& all = found_->lookups;
-  for (const std::vector<FieldLookup>& group : grouped(all)) {
+  for (const std::vector<FieldLookup>& group : grouped_lookups(all)) {
     const FieldLookup& lookup = group.front();
     const std::size_t before = problems.size();
     check_lookups(config_, forward, all, group, source, problems);

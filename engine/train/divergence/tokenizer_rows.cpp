@@ -44,9 +44,8 @@ std::optional<Diagnostic> foreign_tokenizer(const DataConfig& data, const std::s
                         "\" has " + std::to_string(rows) + " rows: is it this model's tokenizer?");
   d.expected = "ids up to " + std::to_string(rows - 1);
   d.got = std::to_string(ids - 1);
-  d.fix =
-      "take the tokenizer.json that belongs to the model; for tokens that are new, " +
-      rows_line({{table, ids}});
+  d.fix = "take the tokenizer.json that belongs to the model; for tokens that are new, " +
+          rows_line({{table, ids}});
   return d;
 }
 

@@ -48,10 +48,9 @@ ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& n
     d.path = state.name;
     d.message = "the host has no memory for this state of the optimizer";
     d.got = to_string(type) + ", " + std::to_string(type.bytes()) + " bytes";
-    d.fix =
-        "give the parameter fewer rows, parameters.shape = [ { at = \"" + state.parameter +
-        "\", rows = 100000 } ], or a kind with fewer states, optimizer.groups = [ { at = \"" +
-        state.parameter + "\", kind = \"sgd\" } ]";
+    d.fix = "give the parameter fewer rows, parameters.shape = [ { at = \"" + state.parameter +
+            "\", rows = 100000 } ], or a kind with fewer states, optimizer.groups = [ { at = \"" +
+            state.parameter + "\", kind = \"sgd\" } ]";
     fail_without_memory(std::move(d));
   }
   share_like(state, parameter);
