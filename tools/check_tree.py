@@ -50,8 +50,8 @@ BORDERS = {
     "kernels/mpi": [*PHASES[0], *PHASES[1], "kernels/mpi"],
     "api": ["engine", "importer", "placement", "kernels", "api", "include"],
     "include": ["include"],
-    "tools": ["include", "tools", "api/program"],  # what only the program offers is no public library
-    "python": ["include", "python"],
+    "tools": ["include", "tools", "api/program"],  # what only the program and the Python package offer is no public library
+    "python": ["include", "python", "api/program"],
     "tests": ["engine", "importer", "placement", "kernels", "api", "include", "tests"],
     "bench": ["engine", "importer", "placement", "kernels", "api", "include", "bench"],
 }

@@ -1,10 +1,13 @@
-// The style of a report: quiet colours that keep their contrast in light and dark, numbers in
-// columns, one column of charts on narrow screens.
+// The style of a report and of its fragments in notebooks: quiet colours that keep their contrast
+// in light and dark, numbers in columns, one column of charts on narrow screens.
+#include <fmt/format.h>
+
 #include "api/commands/report/page_frame.h"
 
 namespace tandem::api {
+namespace {
 
-const std::string_view page_style = R"css(
+constexpr std::string_view before_tables = R"css(
 :root {
   color-scheme: light dark;
   --page: #fbfaf8; --sheet: #ffffff; --ink: #23272b; --quiet: #646b72; --line: #dcdad5; --grid: #eceae5;
@@ -79,6 +82,9 @@ svg .area { fill: var(--c); fill-opacity: .72; stroke: var(--sheet); stroke-widt
   font-size: 12px; line-height: 1.45; font-variant-numeric: tabular-nums; box-shadow: 0 2px 8px rgb(0 0 0 / .14);
 }
 .readout div { display: flex; justify-content: space-between; gap: 12px; overflow-wrap: anywhere; }
+)css";
+
+constexpr std::string_view tables = R"css(
 .table { overflow-x: auto; margin: 0 -4px; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
 th, td { text-align: left; padding: 5px 10px 5px 4px; border-bottom: 1px solid var(--grid); vertical-align: top; font-weight: 400; }
@@ -95,6 +101,9 @@ label.break { display: inline-block; }
 .matrix td { background: color-mix(in srgb, var(--accent) calc(var(--part) * 58%), transparent); }
 details { margin-top: 12px; }
 summary { cursor: pointer; color: var(--accent); font-size: 14px; }
+)css";
+
+constexpr std::string_view after_tables = R"css(
 input[type=checkbox] { accent-color: var(--c, var(--accent)); margin: 0 6px 0 0; vertical-align: -1px; }
 footer { color: var(--quiet); font-size: 13px; padding-top: 6px; padding-bottom: 40px; }
 [hidden] { display: none !important; }
@@ -108,5 +117,31 @@ footer { color: var(--quiet); font-size: 13px; padding-top: 6px; padding-bottom:
 }
 @media print { body { background: none; } section { break-inside: avoid; border-color: #ccc; } }
 )css";
+
+// Notebooks have colours of their own, light or dark, and their own fonts.
+constexpr std::string_view notebook_colours = R"css(
+.tandem {
+  --quiet: color-mix(in srgb, currentColor 65%, transparent); --line: color-mix(in srgb, currentColor 25%, transparent);
+  --grid: color-mix(in srgb, currentColor 10%, transparent); --sheet: transparent; --accent: #3a86a8; --bad: #c0503f;
+}
+)css";
+
+constexpr std::string_view notebook_texts = R"css(
+p { margin: 0 0 8px; }
+.quiet, .unit { color: var(--quiet); }
+.bad { color: var(--bad); }
+h3 { font-size: 14px; font-weight: 600; margin: 0; display: inline; }
+figure { margin: 12px 0 0; }
+pre { background: var(--grid); padding: 8px 10px; overflow-x: auto; }
+)css";
+
+}  // namespace
+
+std::string page_style() { return fmt::format("{}{}{}", before_tables, tables, after_tables); }
+
+std::string fragment(std::string_view content) {
+  return fmt::format("<div class=\"tandem\"><style>{}.tandem {{{}{}}}</style>{}</div>",
+                     notebook_colours, notebook_texts, tables, content);
+}
 
 }  // namespace tandem::api

@@ -90,7 +90,7 @@ std::string page_of(const ReportInput& input) {
       "<main>{}</main>\n"
       "<footer>Made by tandem {} from metrics.jsonl and the other files in its folder.</footer>\n"
       "<script>{}</script></body></html>\n",
-      content_policy(), report_mark, html(title), page_style, html(title), links, sections,
+      content_policy(), report_mark, html(title), page_style(), html(title), links, sections,
       html(version()), page_script);
 }
 

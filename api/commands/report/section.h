@@ -45,6 +45,15 @@ const ReportJson& list_in(const ReportJson& object, const char* key);
 std::string html_table(const std::vector<std::string>& head,
                        const std::vector<std::vector<std::string>>& rows,
                        std::size_t first_number = 1000);
+/// One copy between devices in a step.
+struct CopyRow {
+  std::string value, from, to, phase;
+  double bytes = 0;
+};
+/// A table of the first ones, folded up.
+std::string largest_copies(const std::vector<CopyRow>& copies);
+/// A confusion matrix or its mistakes, or a bar for each class. "" where there are no classes.
+std::string table_section(const tandem::MetricTable& table);
 /// Where there are several runs: the run's name as a heading.
 std::string run_heading(const ReportInput& input, const ReportRun& run);
 

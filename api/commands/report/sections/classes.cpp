@@ -77,25 +77,20 @@ std::string by_class_html(const tandem::MetricTable& table) {
 
 }  // namespace
 
+std::string table_section(const tandem::MetricTable& table) {
+  if (table.names.empty()) return "";
+  if (!table.is_matrix) return by_class_html(table);
+  return "<figure><figcaption><h3>" + html(table.metric) +
+         "</h3> <span class=\"unit\">samples of the last evaluation</span></figcaption>" +
+         (table.names.size() <= most_classes ? matrix_html(table) : mistakes_html(table)) +
+         "</figure>";
+}
+
 std::string classes_section(const ReportInput& input) {
   std::string text;
   for (const ReportRun& run : input.runs) {
     std::string tables;
-    for (const tandem::MetricTable& table : run.record.tables) {
-      if (table.names.empty()) continue;
-      std::string shown;
-      if (!table.is_matrix)
-        shown = by_class_html(table);
-      else if (table.names.size() <= most_classes)
-        shown = matrix_html(table);
-      else
-        shown = mistakes_html(table);
-      tables += table.is_matrix ? "<figure><figcaption><h3>" + html(table.metric) +
-                                      "</h3> <span class=\"unit\">samples of the last "
-                                      "evaluation</span></figcaption>" +
-                                      shown + "</figure>"
-                                : shown;
-    }
+    for (const tandem::MetricTable& table : run.record.tables) tables += table_section(table);
     if (!tables.empty())
       text += run_heading(input, run) + "<div class=\"charts\">" + tables + "</div>";
   }

@@ -36,25 +36,21 @@ std::string devices_table(const ReportJson& placement) {
 }
 
 std::string copies_table(const ReportRun& run) {
-  constexpr std::size_t most = 20;
   const ReportJson& copies = list_in(run.plan, "copies");
   if (copies.empty()) return "";
   double bytes = 0;
-  std::vector<std::vector<std::string>> rows;
+  std::vector<CopyRow> rows;
   for (const ReportJson& copy : copies) {
-    bytes += number_in(copy, "bytes");
-    if (rows.size() == most) continue;
-    rows.push_back({"<span class=\"break\">" + html(text_in(copy, "value")) + "</span>",
-                    html(text_in(copy, "from")) + " → " + html(text_in(copy, "to")),
-                    html(text_in(copy, "phase")), bytes_text_of(number_in(copy, "bytes"))});
+    rows.push_back({text_in(copy, "value"), text_in(copy, "from"), text_in(copy, "to"),
+                    text_in(copy, "phase"), number_in(copy, "bytes")});
+    bytes += rows.back().bytes;
   }
   const double count = static_cast<double>(copies.size()) + number_in(run.plan, "more_copies");
   std::string text = fmt::format("<p>{} {} between devices, {} by the plan", number_text(count),
                                  count == 1 ? "copy" : "copies", bytes_text_of(bytes));
   if (const double measured = number_in(run.summary, "copied_bytes_per_step"); measured > 0)
     text += fmt::format("; {} a step were copied", bytes_text_of(measured));
-  return text + ".</p><details><summary>The largest copies</summary>" +
-         html_table({"Value", "Way", "Phase", "Bytes"}, rows, 3) + "</details>";
+  return text + ".</p>" + largest_copies(rows);
 }
 
 std::string fallen_table(const ReportJson& placement) {
@@ -70,6 +66,19 @@ std::string fallen_table(const ReportJson& placement) {
 }
 
 }  // namespace
+
+std::string largest_copies(const std::vector<CopyRow>& copies) {
+  constexpr std::size_t most = 20;
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i = 0; i < copies.size() && i < most; ++i) {
+    const CopyRow& copy = copies[i];
+    rows.push_back({"<span class=\"break\">" + html(copy.value) + "</span>",
+                    html(copy.from) + " → " + html(copy.to), html(copy.phase),
+                    bytes_text_of(copy.bytes)});
+  }
+  return "<details><summary>The largest copies</summary>" +
+         html_table({"Value", "Way", "Phase", "Bytes"}, rows, 3) + "</details>";
+}
 
 std::string placement_section(const ReportInput& input) {
   constexpr int most_runs = 8;
