@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/c/guarded.h"
+#include "api/c/policy_source.h"
 #include "api/c/structs.h"
 #include "api/c/texts.h"
 #include "tandem/c.h"
@@ -24,9 +25,8 @@ api::PolicyOptions policy_options(const TandemPlanOptions& from) {
   options.bind = sizes_of(from.bind, "options.bind");
   options.overrides = texts_of(from.overrides, "options.overrides");
   options.policy = text_or_empty(from.policy);
-  if (from.policy != nullptr && from.policy_text != nullptr)
-    throw bad_argument("options.policy_text", "either a file or a text is the policy");
-  if (from.policy_text != nullptr) options.made = api::Policy::parse(from.policy_text);
+  if (from.policy_text != nullptr)
+    options.made = given_policy(from.policy, from.policy_text, "options");
   options.place = texts_of(from.place, "options.place");
   options.devices = texts_of(from.devices, "options.devices");
   options.profile = text_or_empty(from.profile);

@@ -6,6 +6,7 @@
 
 #include "api/c/config_text.h"
 #include "api/c/guarded.h"
+#include "api/c/policy_source.h"
 #include "api/c/structs.h"
 #include "api/c/tensors.h"
 #include "api/c/texts.h"
@@ -28,8 +29,10 @@ TandemStatus tandem_session_create(const TandemSessionConfig* config, TandemSess
     if (given.toml != nullptr) settings = session_settings_of(given.toml);
     for (std::string& setting : texts_of(given.settings, "config.settings"))
       settings.push_back(std::move(setting));
-    result = new TandemSession{
-        tandem::api::Session(&required(given.model, "config.model"), given.batch_size, settings)};
+    const auto policy = given_policy(given.policy, given.policy_text, "config");
+    result = new TandemSession{tandem::api::Session(&required(given.model, "config.model"),
+                                                    given.batch_size, settings,
+                                                    policy ? &*policy : nullptr)};
   });
 }
 

@@ -7,12 +7,20 @@
 #include <string>
 
 #include "api/c/guarded.h"
+#include "tandem/c.h"
 
 namespace tandem::c_library {
 
 /// The size of a struct in the first version that has it; a struct that gets members keeps it.
 template <class T>
 inline constexpr std::size_t first_size = sizeof(T);
+
+template <>
+inline constexpr std::size_t first_size<TandemSessionConfig> = offsetof(TandemSessionConfig,
+                                                                        policy);
+template <>
+inline constexpr std::size_t first_size<TandemTrainerConfig> = offsetof(TandemTrainerConfig,
+                                                                        policy);
 
 /// Larger ones are not the size of a struct of any version.
 inline constexpr std::size_t most_size = 4096;

@@ -9,6 +9,7 @@
 
 #include "api/c/config_text.h"
 #include "api/c/guarded.h"
+#include "api/c/policy_source.h"
 #include "api/c/program_source.h"
 #include "api/c/structs.h"
 #include "api/c/texts.h"
@@ -83,6 +84,7 @@ api::TrainOptions train_options(const TandemTrainerConfig& config) {
   options.resume = config.resume != 0;
   options.accept_changes = config.accept_changes != 0;
   options.dry_run = config.dry_run != 0;
+  options.policy = given_policy(config.policy, config.policy_text, "config");
   add_callbacks(config.callbacks, options);
   return options;
 }

@@ -64,8 +64,10 @@ Session::Impl::Impl(RunConfig c, std::optional<std::string> policy_text)
 }
 
 Session::Session(const std::string& model_path, std::int64_t batch_size,
-                 const std::vector<std::string>& settings)
-    : impl_(std::make_unique<Impl>(session_config(model_path, batch_size, settings))) {}
+                 const std::vector<std::string>& settings, const Policy* policy)
+    : impl_(std::make_unique<Impl>(
+          session_config(model_path, batch_size, settings, policy),
+          policy == nullptr ? std::nullopt : std::optional(policy->text()))) {}
 Session::Session(const SessionConfig& config) {
   refuse_stopped(config.stop);
   impl_ = std::make_unique<Impl>(session_config(config), text_of(policy_of(config)));

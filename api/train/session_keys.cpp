@@ -212,7 +212,7 @@ RunConfig session_config(const SessionConfig& config) {
 // Settings with mistakes are left out of later checks, so that the errors of one check do not hide
 // those of the next.
 RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
-                         const std::vector<std::string>& settings) {
+                         const std::vector<std::string>& settings, const Policy* policy) {
   std::vector<Diagnostic> problems;
   check_model_path(model_path, !settings.empty(), problems);
   ConfigValue tree;
@@ -240,10 +240,17 @@ RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
   }
   std::vector<Diagnostic> of_values;
   if (is_read) check_values(config, command_line, of_values);
+  if (is_read && policy != nullptr && !config.policy.empty()) {
+    of_values.push_back({.message = "there are two policies",
+                         .path = "policy",
+                         .expected = "a file, or a policy that is none",
+                         .got = "both (" + config.policy + ")"});
+  }
   for (Diagnostic& d : of_values) {  // the schedule that needs `steps` may have been left out
     if (is_whole || d.path != "steps") problems.push_back(std::move(d));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  if (policy != nullptr) config.policy = policy->name();
   return finished(std::move(config), model_path);
 }
 

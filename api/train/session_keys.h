@@ -19,8 +19,9 @@ bool session_honours(std::string_view pattern);
 
 /// The configuration of a Session. Throws Error{usage} with everything that is wrong, including
 /// each key, and each value of a key, that a Session does not support, with an alternative.
+/// `policy`: one that is no file; null: the settings'.
 RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
-                         const std::vector<std::string>& settings);
+                         const std::vector<std::string>& settings, const Policy* policy = nullptr);
 RunConfig session_config(const SessionConfig& config);
 
 }  // namespace tandem::api

@@ -56,10 +56,11 @@ typedef struct TandemSession TandemSession;
 
 typedef struct TandemSessionConfig {
   size_t struct_size;
-  const char* model;     // an ONNX file
-  int64_t batch_size;    // most samples of a step, at least 1
-  const char* toml;      // NULL, or the text of a train.toml without data, eval, checkpoint, log, ...
-  TandemTexts settings;  // keys over it: "optimizer.lr=0.01"
+  const char* model;                 // an ONNX file
+  int64_t batch_size;                // most samples of a step, at least 1
+  const char* toml;                  // NULL, or the text of a train.toml without data, eval, checkpoint, log, ...
+  TandemTexts settings;              // keys over it: "optimizer.lr=0.01"
+  const char *policy, *policy_text;  // as for a trainer
 } TandemSessionConfig;
 
 TANDEM_API TandemStatus tandem_session_create(const TandemSessionConfig* config, TandemSession** session);
@@ -137,6 +138,8 @@ typedef struct TandemTrainerConfig {
   int32_t reserved;
   const TandemCallbacks* callbacks;                      // NULL: none
   const TandemDataSource *train_samples, *eval_samples;  // NULL: the files of [data]
+  const char* policy;                                    // a policy.toml, "" for none; NULL: the configuration's
+  const char* policy_text;  // its text, in place of the file. A run is resumed with the same policy
 } TandemTrainerConfig;
 typedef struct TandemTrainResult {
   size_t struct_size;

@@ -8,29 +8,29 @@
 namespace tandem::api::inline v1 {
 
 class Model;           // tandem/model.h
+class Policy;          // tandem/policy.h
 struct SessionConfig;  // tandem/session_config.h
 
 /// A model in training, fed by the caller: `step` runs forward, backward and update. The rules for threads and for
 /// moved-from objects are those of a Trainer.
 class Session {
  public:
-  /// `settings` are keys of train.toml: "optimizer.kind=adamw", "loss.terms=[{...}]", "seed=1". Those of the model, its
-  /// parameters, loss, optimizer, precision, policy and device are honoured, with durations in steps; `steps` is the
-  /// length of a cosine or linear schedule. `eval.metrics` is for `evaluate`. Throws Error{usage} with everything that
-  /// is wrong, and by name for each key that a Session does not honour: data, eval but its metrics, checkpoint, log,
-  /// micro_batch, epochs, max_time, name, run_dir.
-  Session(const std::string& model_path, std::int64_t batch_size, const std::vector<std::string>& settings);
+  /// `settings` are keys of train.toml: "optimizer.kind=adamw", "seed=1". Those of the model, its parameters, loss,
+  /// optimizer, precision, policy and device are honoured, with durations in steps; `steps` is the length of a cosine
+  /// or linear schedule, `eval.metrics` is for `evaluate`. `policy`: one that is no file; null: the key's. Throws
+  /// Error{usage} with everything that is wrong, and by name for each key that a Session does not honour.
+  Session(const std::string& model_path, std::int64_t batch_size, const std::vector<std::string>& settings,
+          const Policy* policy = nullptr);
   explicit Session(const SessionConfig& config);             ///< structs in place of texts; else as above
   Session(const Model& model, const SessionConfig& config);  ///< throws as the Trainer of a Model
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
-  /// One tensor per fed input of the model and the loss, by name, batch on axis 0: batch_size samples or fewer, such as
-  /// the last ones of an epoch, whose loss is a mean over those that are there. A program is kept for each batch size.
-  /// Returns the loss. Throws Error{usage} for other feeds; no step was taken then. Throws Error{data} for ids and
-  /// labels out of range, and Error{diverged} naming the step for a loss that is not finite or a loss scale that does
-  /// not help: that step counts, and its update was made, unless the loss scale left it out; `parameters` shows the
-  /// result, and the session continues from there. A step that the loss scale leaves out is no error.
+  /// One tensor per fed input of the model and the loss, by name, batch on axis 0: batch_size samples or fewer, over
+  /// which the loss is a mean. A program is kept for each batch size. Returns the loss. Throws Error{usage} for other
+  /// feeds; no step was taken then. Throws Error{data} for ids and labels out of range, and Error{diverged} naming the
+  /// step for a loss that is not finite or a loss scale that does not help: that step counts, and its update was made,
+  /// unless the loss scale left it out, which is no error; the session continues from there.
   double step(const Tensors& feeds);
   /// Outputs of the model in inference form; inputs that only the loss takes are ignored. More than batch_size samples
   /// are computed in parts, unless samples interact in the model; a program is kept for each batch size. Throws as

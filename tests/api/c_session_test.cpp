@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "tandem/policy.h"
 #include "tandem/session.h"
 #include "tests/api/c_calls.h"
 #include "tests/api/digits.h"
@@ -95,6 +96,38 @@ TEST_F(CSessionTest, TrainsLikeTheCppSession) {
   const auto before = parameters();
   step(training_digits().batch(0, 32));
   EXPECT_EQ(parameters(), before);
+}
+
+TEST_F(CSessionTest, TakesThePolicyOfATextOrAFile) {
+  const std::string text =
+      "policy = 1\n"
+      "devices = { gpu = { use = \"emulated:0\" } }\n"
+      "rules = [ { at = \"**\", on = \"gpu\" } ]\n";
+  const api::Policy policy = api::Policy::parse(text);
+  policy.save(folder_ / "policy.toml");
+  const std::string file = folder_ / "policy.toml";
+  api::Session placed(digits_model, 32, settings, &policy);
+  const auto batch = training_digits().batch(0, 32);
+  const double loss = placed.step(batch);
+  const std::vector<const char*> all{settings[0].c_str(), "optimizer.kind=adam",
+                                     "optimizer.lr=2e-3", "seed=7"};
+  auto config = sized<TandemSessionConfig>();
+  config.model = digits_model.c_str();
+  config.batch_size = 32;
+  config.settings = testing::texts_in(all);
+  for (const bool is_file : {false, true}) {
+    config.policy = is_file ? file.c_str() : nullptr;
+    config.policy_text = is_file ? nullptr : text.c_str();
+    tandem_session_close(&session_);
+    ASSERT_OK(tandem_session_create(&config, &session_));
+    EXPECT_EQ(step(batch), loss);
+  }
+  config.policy = nullptr;
+  config.policy_text = "policy = 1\nrules = [ { at = \"**\", on = \"gpuu\" } ]\n";
+  tandem_session_close(&session_);
+  EXPECT_EQ(tandem_session_create(&config, &session_), TANDEM_USAGE);
+  EXPECT_THAT(tandem_error_message(), HasSubstr("policy.toml:2:"));
+  EXPECT_THROW(api::Session(digits_model, 32, {"policy=\"a.toml\""}, &policy), Error);
 }
 
 TEST_F(CSessionTest, EvaluatesLikeTheCppSession) {

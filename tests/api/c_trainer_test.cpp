@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "engine/formats/files.h"
 #include "tandem/data_source.h"
 #include "tandem/tandem.h"
 #include "tandem/train_config.h"
@@ -121,6 +123,38 @@ TEST_F(CTrainerTest, RunsLikeTheCppTrainer) {
 
   EXPECT_EQ(tandem_trainer_run(trainer_, nullptr), TANDEM_USAGE);  // a second time
   EXPECT_STRNE(tandem_error_message(), "");
+}
+
+// The configuration names the policy of the digits, which has four rules.
+TEST_F(CTrainerTest, TakesThePolicyOfAFileOfATextOrNone) {
+  const std::string file = digits + "policy.toml", named = "policy=\"" + file + "\"";
+  const std::string text = "policy = 1\nrules = [ { at = \"fc*.**\", on = \"cpu\" } ]\n";
+  const auto policy_of_run = [&](const std::string& run) {
+    run_dir_ = folder_ / run;
+    config_.run_dir = run_dir_.c_str();
+    create({"steps=2", "checkpoint.every=2 steps", named.c_str()});
+    EXPECT_OK(tandem_trainer_run(trainer_, &result_));
+    tandem_trainer_close(&trainer_);
+    return read_file(run_dir_ + "/policy.toml");
+  };
+  EXPECT_EQ(policy_of_run("configuration"), read_file(file));
+  config_.policy = "";
+  EXPECT_EQ(policy_of_run("none"), "policy = 1\n");
+  config_.policy = nullptr;
+  config_.policy_text = text.c_str();
+  EXPECT_EQ(policy_of_run("text"), text);
+  config_.struct_size = offsetof(TandemTrainerConfig, policy);  // as before there were these
+  EXPECT_EQ(policy_of_run("earlier"), read_file(file));
+  config_.struct_size = sizeof config_;
+
+  config_.policy = file.c_str();
+  EXPECT_EQ(tandem_trainer_create(&config_, &trainer_), TANDEM_USAGE);
+  EXPECT_THAT(tandem_error_message(), HasSubstr("config.policy_text"));
+  config_.policy_text = nullptr;
+  EXPECT_EQ(policy_of_run("file"), read_file(file));
+  config_.policy = "absent.toml";
+  EXPECT_EQ(tandem_trainer_create(&config_, &trainer_), TANDEM_USAGE);
+  EXPECT_THAT(tandem_error_message(), HasSubstr("absent.toml"));
 }
 
 TEST_F(CTrainerTest, IsStoppedAndResumed) {

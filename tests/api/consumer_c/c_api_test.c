@@ -177,8 +177,9 @@ static void test_run(const char* digits, const char* folder) {
   const char* const overrides[] = {"steps=45"};
   const char* const run_dir = path_in(folder, "run");
   const TandemTrainerConfig config = {
-      SIZED(TandemTrainerConfig), .path = path_in(digits, "train.toml"),
-      .overrides = {overrides, 1}, .run_dir = run_dir, .callbacks = &callbacks};
+      SIZED(TandemTrainerConfig),  .path = path_in(digits, "train.toml"),
+      .overrides = {overrides, 1}, .run_dir = run_dir,
+      .callbacks = &callbacks,     .policy = path_in(digits, "policy.toml")};
   TandemTrainer* trainer = NULL;
   OK(tandem_trainer_create(&config, &trainer));
   CHECK(strstr(tandem_trainer_summary(trainer), "38282 parameters") != NULL);
