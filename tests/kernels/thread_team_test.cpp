@@ -149,6 +149,28 @@ TEST(SpinTime, IsShortWhileTheCoresAreCrowded) {
   EXPECT_EQ(time.nanoseconds(5000), SpinTime::quiet_ns);
 }
 
+TEST(SpinTime, IsShortBetweenStepsThatAskForIt) {
+  SpinTime time;
+  time.set_resting(true);
+  EXPECT_EQ(time.nanoseconds(1000), SpinTime::crowded_ns);
+  time.set_resting(false);
+  EXPECT_EQ(time.nanoseconds(1000), SpinTime::quiet_ns);
+}
+
+// A wait that began before the rest ends soon after it began.
+TEST(SpinTime, ARestEndsAWaitThatIsUnderWay) {
+  SpinTime time;
+  WaitingForCore thread;
+  std::atomic<int> looks{0};
+  const auto never = [&] {
+    if (++looks == 100) time.set_resting(true);
+    return false;
+  };
+  const std::int64_t begin = steady_ns();
+  EXPECT_FALSE(spin_until(never, time, thread));
+  EXPECT_GE(steady_ns() - begin, SpinTime::crowded_ns);
+}
+
 // If there are more threads than cores, threads wait for cores and this is seen.
 TEST(SpinTime, SeesThreadsThatWaitForCores) {
   std::atomic<bool> stop{false};

@@ -1,6 +1,7 @@
 // Waits of a few microseconds between threads: spinning first, then sleeping in the kernel.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -22,14 +23,19 @@ class SpinTime {
 
   /// The budget for waits of now.
   std::int64_t nanoseconds(std::int64_t now_ns) const {
-    return now_ns < crowded_until_.load(std::memory_order_relaxed) ? crowded_ns : quiet_ns;
+    const bool is_short = is_resting_.load(std::memory_order_relaxed) ||
+                          now_ns < crowded_until_.load(std::memory_order_relaxed);
+    return is_short ? crowded_ns : quiet_ns;
   }
   void set_crowded(std::int64_t until_ns) {
     crowded_until_.store(until_ns, std::memory_order_relaxed);
   }
+  /// Between two steps: other threads of the program are about to compute.
+  void set_resting(bool is_resting) { is_resting_.store(is_resting, std::memory_order_relaxed); }
 
  private:
   std::atomic<std::int64_t> crowded_until_{0};  // ns of the steady clock
+  std::atomic<bool> is_resting_{false};
 };
 
 /// How long the scheduler lets one thread wait for a core although it could run (run_delay in
@@ -75,8 +81,8 @@ bool spin_until(Ready&& is_ready, SpinTime& time, WaitingForCore& thread) {
     if (is_ready()) return true;
   }
   const std::int64_t begin = steady_ns();
-  std::int64_t limit = SpinTime::crowded_ns;
-  bool has_reported = false, pauses = false;
+  std::int64_t most = 0;  // 0: not reported yet
+  bool pauses = false;
   for (;;) {
     for (int i = 0; i < looks; ++i) {
       if (is_ready()) return true;
@@ -84,10 +90,10 @@ bool spin_until(Ready&& is_ready, SpinTime& time, WaitingForCore& thread) {
     }
     const std::int64_t now = steady_ns();
     pauses = now - begin >= SpinTime::without_pauses_ns;
-    if (now - begin < limit) continue;
-    if (has_reported) return false;
-    has_reported = true;
-    limit = thread.report(time, now);
+    if (now - begin < SpinTime::crowded_ns) continue;
+    if (most == 0) most = thread.report(time, now);
+    // The step may end meanwhile, after which other threads of the program want the core.
+    if (now - begin >= std::min(most, time.nanoseconds(now))) return false;
   }
 }
 
