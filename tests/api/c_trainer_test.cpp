@@ -135,6 +135,7 @@ TEST_F(CTrainerTest, TakesThePolicyOfAFileOfATextOrNone) {
     create({"steps=2", "checkpoint.every=2 steps", named.c_str()});
     EXPECT_OK(tandem_trainer_run(trainer_, &result_));
     tandem_trainer_close(&trainer_);
+    config_.overrides = {};  // they were those of `create`
     return read_file(run_dir_ + "/policy.toml");
   };
   EXPECT_EQ(policy_of_run("configuration"), read_file(file));

@@ -63,7 +63,7 @@ TEST(Fragments, APlanHasItsDevicesCopiesAndRemedies) {
   for (std::size_t at = html.find(escaped); at != std::string::npos;
        at = html.find(escaped, at + 1))
     ++places;
-  EXPECT_EQ(places, 15u);
+  EXPECT_EQ(places, 16u);
   plan = {};
   plan.devices = {{.name = "cpu"}};
   EXPECT_THAT(checked(plan_html(plan)), HasSubstr("<b>Fits.</b>"));
@@ -79,7 +79,7 @@ TEST(Fragments, PlansAndExplanationsOfTheDigits) {
   EXPECT_THAT(of_plan, HasSubstr(">gpu → cpu<"));
   const std::string of_weight = checked(explanation_html(policy_explain(options, "fc1:weight")));
   EXPECT_THAT(of_weight, HasSubstr("<td>param</td><td>cpu</td>"));
-  EXPECT_THAT(of_weight, HasSubstr("policy.toml:7"));
+  EXPECT_THAT(of_weight, HasSubstr("policy.toml:8"));
   EXPECT_THAT(of_weight, HasSubstr("In a step"));
   const std::string of_selector = checked(explanation_html(policy_explain(options, "conv*.**")));
   EXPECT_THAT(of_selector, HasSubstr("Which are"));

@@ -133,6 +133,7 @@ p { margin: 0 0 8px; }
 h3 { font-size: 14px; font-weight: 600; margin: 0; display: inline; }
 figure { margin: 12px 0 0; }
 pre { background: var(--grid); padding: 8px 10px; overflow-x: auto; }
+div.table { margin-bottom: 10px; }
 )css";
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 std::string bytes_cell(std::uint64_t bytes) { return bytes_text_of(static_cast<double>(bytes)); }
 
-std::string ms_cell(double seconds) { return number_text(seconds * 1e3); }
+std::string ms_cell(double seconds) { return number_text(seconds * 1e3, 3); }
 
 std::string remedies_of(const Plan& plan) {
   std::vector<std::vector<std::string>> rows;

@@ -1,4 +1,6 @@
 // Where a policy places something, or what a search has found, in a notebook.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "api/commands/report/html.h"
@@ -26,6 +28,19 @@ const ReportJson& object_in(const ReportJson& json, const char* key) {
   return found != json.end() && found->is_object() ? *found : nothing;
 }
 
+/// Without the columns in which every cell is empty.
+std::string table_of_known(const std::vector<std::string>& head, const Rows& rows) {
+  std::vector<std::string> shown_head;
+  Rows shown(rows.size());
+  for (std::size_t column = 0; column < head.size(); ++column) {
+    if (std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return row[column].empty(); }))
+      continue;
+    shown_head.push_back(head[column]);
+    for (std::size_t i = 0; i < rows.size(); ++i) shown[i].push_back(rows[i][column]);
+  }
+  return html_table(shown_head, shown);
+}
+
 std::string decisions_table(const Explanation& explanation) {
   Rows rows;
   for (const Decision& decision : explanation.decisions) {
@@ -33,7 +48,7 @@ std::string decisions_table(const Explanation& explanation) {
                     html(decision.requested), html(decision.why_not)});
   }
   if (rows.empty()) return "";
-  return html_table({"Attribute", "Is", "Because of", "Asked for", "Reason"}, rows);
+  return table_of_known({"Attribute", "Is", "Because of", "Asked for", "Reason"}, rows);
 }
 
 /// "12 operators, 3 parameters"
@@ -66,8 +81,8 @@ std::string groups_table(const ReportJson& json) {
                     html(text_in(group, "fell_back"))});
   }
   if (rows.empty()) return "";
-  return html_table({"Attribute", "Is", "Because of", "Of", "Which are", "Asked for", "Reason"},
-                    rows);
+  return table_of_known({"Attribute", "Is", "Because of", "Of", "Which are", "Asked for", "Reason"},
+                        rows);
 }
 
 std::string nodes_table(const ReportJson& json) {
