@@ -84,29 +84,6 @@ bool sets_nothing(const ConfigValue& rule) {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-// Whether it is a comment of `policy auto` on one of its rules: "# 12 operators, 1.5 KiB".
-bool is_count_of_auto(std::string_view comment) {
-  const auto skip = [&](std::string_view what) {
-    if (!comment.starts_with(what)) return false;
-    comment.remove_prefix(what.size());
-    return true;
-  };
-  const auto skip_number = [&] {
-    const std::size_t end = std::min(comment.find_first_not_of("0123456789."), comment.size());
-    comment.remove_prefix(end);
-    return end > 0;
-  };
-  if (!skip("# ") || !skip_number()) return false;
-  if (!skip(" operator") && !skip(" parameter") && !skip(" buffer") && !skip(" added part"))
-    return false;
-  skip("s");
-  if (!skip(", ") || !skip_number() || !skip(" ")) return false;
-  while (!comment.empty() && (comment.back() == ' ' || comment.back() == '\r')) {
-    comment.remove_suffix(1);
-  }
-  return comment == "B" || comment == "KiB" || comment == "MiB" || comment == "GiB";
-}
-
 // Checks only device names that the edit writes: older rules may name what only a run's `--device`
 // binds.
 void check_devices(const std::string& text, const std::string& path, const PolicyEdit& edit) {

@@ -57,10 +57,8 @@ std::vector<Applying> applying(const EditedModel& model, const RuleMatches& foun
 
 }  // namespace
 
-ItemCounts check_edit(std::string_view after, const std::string& path, const PolicyEdit& edit,
-                      const EditedModel& model) {
-  const std::optional<PolicyRule> rule = edited_rule(after, path, edit);
-  if (!rule) return {};
+ItemCounts check_rule(const PolicyRule& rule, const std::vector<std::string>& keys,
+                      const std::string& path, const EditedModel& model) {
   std::vector<Diagnostic> errors;
   const auto report = [&](Diagnostic d) {  // the text is not in the file: no line of it is named
     d.file = path;
@@ -68,24 +66,23 @@ ItemCounts check_edit(std::string_view after, const std::string& path, const Pol
     errors.push_back(std::move(d));
   };
   const RuleMatcher matcher(model.forward, model.items);
-  const RuleMatches found = matcher.match(*rule);
+  const RuleMatches found = matcher.match(rule);
   const ItemCounts counts = counts_of(model.forward, model.items, found);
   if (!found.any()) {
-    if (!rule->optional) report(matcher.explain_nothing(*rule));
+    if (!rule.optional) report(matcher.explain_nothing(rule));
   } else {
     const std::vector<Applying> all = applying(model, found);
     std::vector<std::string> others;
     for (const Applying& one : all) {
       if (one.applies) others.emplace_back(one.key);
     }
-    for (const std::pair<std::string, std::string>& set : edit.set) {
-      const std::string& key = set.first;
+    for (const std::string& key : keys) {
       const auto one =
           std::find_if(all.begin(), all.end(), [&](const Applying& a) { return a.key == key; });
       if (one == all.end() || one->applies) continue;
       Diagnostic d{.message =
                        "`" + key + "` applies to " + one->of + ", and this rule matches none"};
-      d.path = edit.at;
+      d.path = rule.at.text();
       d.expected = "one of " + joined(others);
       d.got = key + ", for " + joined(nonzero_counts(counts));
       report(std::move(d));
@@ -93,6 +90,15 @@ ItemCounts check_edit(std::string_view after, const std::string& path, const Pol
   }
   if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
   return counts;
+}
+
+ItemCounts check_edit(std::string_view after, const std::string& path, const PolicyEdit& edit,
+                      const EditedModel& model) {
+  const std::optional<PolicyRule> rule = edited_rule(after, path, edit);
+  if (!rule) return {};
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : edit.set) keys.push_back(key);
+  return check_rule(*rule, keys, path, model);
 }
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// Whether a rule that `policy edit` sets means something in a model: checked before it is written.
+// Whether a rule that an edit writes means something in a model: checked before it is written.
 #pragma once
 
 #include <string>
@@ -16,9 +16,13 @@ struct EditedModel {
   const ResolvedPolicy& resolved;
 };
 
-/// What the rule matches that `edit` has set in the text `after`. Throws one Error{usage} where
-/// it matches nothing, unless it is `optional`, or where nothing that it matches can have an
-/// attribute that `edit` sets.
+/// What the rule matches. Throws one Error{usage} where it matches nothing, unless it is
+/// `optional`, or where nothing that it matches can have one of the attributes `keys`. `path`: the
+/// policy's.
+ItemCounts check_rule(const PolicyRule& rule, const std::vector<std::string>& keys,
+                      const std::string& path, const EditedModel& model);
+
+/// The same for the rule that `edit` has set in the text `after`, with its attributes.
 ItemCounts check_edit(std::string_view after, const std::string& path, const PolicyEdit& edit,
                       const EditedModel& model);
 

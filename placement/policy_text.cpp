@@ -11,8 +11,6 @@ namespace {
 
 using Kind = ConfigValue::Kind;
 
-constexpr std::size_t npos = std::string::npos;
-
 ConfigValue parse_tree(std::string_view text, const std::string& path) {
   std::vector<Diagnostic> errors;
   ConfigValue tree = parse_toml(text, path, errors);
@@ -58,6 +56,28 @@ std::string rule_value(const std::string& key, const std::string& written) {
   const ConfigValue* value = tree.find("value");
   const bool is_toml = ignored.empty() && tree.members.size() == 1 && value;
   return is_toml && (value->kind == Kind::string) == wants_text ? written : toml_string(written);
+}
+
+bool is_count_of_auto(std::string_view comment) {
+  const auto skip = [&](std::string_view what) {
+    if (!comment.starts_with(what)) return false;
+    comment.remove_prefix(what.size());
+    return true;
+  };
+  const auto skip_number = [&] {
+    const std::size_t end = std::min(comment.find_first_not_of("0123456789."), comment.size());
+    comment.remove_prefix(end);
+    return end > 0;
+  };
+  if (!skip("# ") || !skip_number()) return false;
+  if (!skip(" operator") && !skip(" parameter") && !skip(" buffer") && !skip(" added part"))
+    return false;
+  skip("s");
+  if (!skip(", ") || !skip_number() || !skip(" ")) return false;
+  while (!comment.empty() && (comment.back() == ' ' || comment.back() == '\r')) {
+    comment.remove_suffix(1);
+  }
+  return comment == "B" || comment == "KiB" || comment == "MiB" || comment == "GiB";
 }
 
 PolicyText::PolicyText(std::string_view text, const std::string& path)
@@ -142,9 +162,9 @@ void PolicyText::clear(std::size_t index, const std::string& key) {
   }
 }
 
-void PolicyText::remove(std::size_t index) {
+void PolicyText::remove(std::size_t index, const char* list) {
   const ConfigValue now = tree();
-  const std::size_t start = offset(now.find("rules")->items[index].where);
+  const std::size_t start = offset(now.find(list)->items[index].where);
   std::size_t end = end_of_value(text_, start);
   const std::size_t comma = skip_blank(text_, end);
   if (comma < text_.size() && text_[comma] == ',' && comma < after_line(text_, end)) {
@@ -154,47 +174,82 @@ void PolicyText::remove(std::size_t index) {
   const auto blank = [&](std::size_t from, std::size_t to) {
     return text_.find_first_not_of(" \t\r\n", from) >= to;
   };
-  const bool alone = blank(line, start) && blank(end, next);
+  const std::size_t comment = text_.find_first_not_of(" \t", end);
+  const std::size_t length = std::min(text_.find('\n', end), text_.size()) - comment;
+  const bool counts =
+      comment < next && is_count_of_auto(std::string_view(text_).substr(comment, length));
+  const bool alone = blank(line, start) && (blank(end, next) || counts);
   if (alone) {
     text_.erase(line, next - line);
   } else {  // a comment after it stays
     text_.erase(start, text_.find_first_not_of(" \t", end) - start);
   }
-  auto& items = wanted_.find("rules")->items;
+  auto& items = wanted_.find(list)->items;
   items.erase(items.begin() + static_cast<std::ptrdiff_t>(index));
 }
 
-void PolicyText::append(const std::string& rule) {
-  std::size_t start = list_start("rules");
+void PolicyText::insert(const char* list, std::size_t index, const std::string& rule,
+                        const std::string& behind) {
+  const std::string line = rule + behind;
+  const std::size_t start = list_start(list);
   if (start == npos) {
-    add_list("rules", "[\n  " + rule + ",\n]", "auto");
-    ConfigValue list{.kind = Kind::list};
-    list.items.push_back(parsed_value(rule));
-    wanted_.members.push_back({"rules", Where{}, std::move(list)});
+    add_list(list, "[\n  " + line + "\n]", std::string_view(list) == "rules" ? "auto" : "policy");
+    ConfigValue made{.kind = Kind::list};
+    made.items.push_back(parsed_value(rule));
+    wanted_.members.push_back({list, Where{}, std::move(made)});
     return;
   }
+  auto& items = wanted_.find(list)->items;
+  const std::size_t place = std::min(index, items.size());
+  if (place < items.size())
+    insert_before(list, place, rule, line);
+  else
+    insert_last(list, rule, line);
+  items.insert(items.begin() + static_cast<std::ptrdiff_t>(place), parsed_value(rule));
+}
+
+void PolicyText::insert_before(const char* list, std::size_t index, const std::string& rule,
+                               const std::string& line) {
   const ConfigValue now = tree();
-  const std::vector<ConfigValue>& items = now.find("rules")->items;
+  const std::size_t start = offset(now.find(list)->items[index].where);
+  std::size_t place = start_of_line(text_, start);
+  if (text_.find_first_not_of(" \t", place) != start) {
+    text_.insert(start, rule + ", ");
+    return;
+  }
+  const std::string indent = text_.substr(place, start - place);
+  while (place > 0) {
+    const std::size_t above = start_of_line(text_, place - 1);
+    const std::size_t first = text_.find_first_not_of(" \t", above);
+    if (first >= place || text_[first] != '#') break;
+    place = above;
+  }
+  text_.insert(place, lines(indent + line + "\n"));
+}
+
+void PolicyText::insert_last(const char* list, const std::string& rule, const std::string& line) {
+  const std::size_t start = list_start(list);
+  const ConfigValue now = tree();
+  const std::vector<ConfigValue>& items = now.find(list)->items;
   std::string indent = "  ";
   if (!items.empty()) {
     const std::size_t last = offset(items.back().where), end = end_of_value(text_, last);
-    const std::size_t line = start_of_line(text_, last);
-    const std::size_t first = text_.find_first_not_of(" \t", line);
-    if (first == last) indent = text_.substr(line, first - line);
+    const std::size_t of_last = start_of_line(text_, last);
+    const std::size_t first = text_.find_first_not_of(" \t", of_last);
+    if (first == last) indent = text_.substr(of_last, first - of_last);
     if (text_[skip_blank(text_, end)] != ',') text_.insert(end, ",");
   }
   const std::size_t close = end_of_value(text_, start) - 1;  // the ]
-  const std::size_t line = start_of_line(text_, close);
-  if (line > start && text_.find_first_not_of(" \t", line) == close) {
-    text_.insert(line, lines(indent + rule + ",\n"));
+  const std::size_t of_close = start_of_line(text_, close);
+  if (of_close > start && text_.find_first_not_of(" \t", of_close) == close) {
+    text_.insert(of_close, lines(indent + line + "\n"));
   } else if (items.empty()) {
-    text_.replace(start, close + 1 - start, lines("[\n  " + rule + ",\n]"));
+    text_.replace(start, close + 1 - start, lines("[\n  " + line + "\n]"));
   } else {
     std::size_t from = close;
     while (text_[from - 1] == ' ' || text_[from - 1] == '\t') --from;
     text_.replace(from, close - from, " " + rule + " ");
   }
-  wanted_.find("rules")->items.push_back(parsed_value(rule));
 }
 
 void PolicyText::replace_list(const char* name, const std::string& toml) {

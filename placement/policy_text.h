@@ -14,6 +14,8 @@ namespace tandem {
 /// Throws Error{usage} where the text is not TOML or has another form than one list of rules.
 class PolicyText {
  public:
+  static constexpr std::size_t npos = std::string::npos;
+
   PolicyText(std::string_view text, const std::string& path);
 
   ConfigValue tree() const;  // the parsed text with all changes so far
@@ -26,14 +28,22 @@ class PolicyText {
   void add_version();
   void set(std::size_t index, const std::string& key, const std::string& toml);
   void clear(std::size_t index, const std::string& key);
-  void remove(std::size_t index);
-  void append(const std::string& rule);
+  /// A comment behind it stays, unless it is one of `policy auto`.
+  void remove(std::size_t index, const char* list = "rules");
+  void append(const std::string& rule) { insert("rules", npos, rule); }
+  /// Before the rule with this index, and before the comments above that one; npos: at the end.
+  /// `behind`, ",  # 188 operators", stands behind it where it gets a line of its own.
+  void insert(const char* list, std::size_t index, const std::string& rule,
+              const std::string& behind = ",");
   void replace_list(const char* name, const std::string& toml);
 
   /// The text, after checking that it says what was asked for and nothing else.
   std::string finish(std::string_view before) const;
 
  private:
+  void insert_before(const char* list, std::size_t index, const std::string& rule,
+                     const std::string& line);
+  void insert_last(const char* list, const std::string& rule, const std::string& line);
   std::size_t offset(const Where& where) const;
   /// The text with the line ends of the file.
   std::string lines(const std::string& text) const;
@@ -44,6 +54,9 @@ class PolicyText {
   std::string path_;
   ConfigValue wanted_;
 };
+
+/// Whether it is a comment of `policy auto` on one of its rules: "# 12 operators, 1.5 KiB".
+bool is_count_of_auto(std::string_view comment);
 
 /// A value of a rule's key as TOML: text stays text where the key wants it. Throws Error{usage} for
 /// unknown keys.

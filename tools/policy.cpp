@@ -17,7 +17,7 @@ constexpr int differs_code = 6;
 
 struct Options : PolicyWords {
   std::vector<std::string> set, filters;
-  std::string at, sort = "graph", phase;
+  std::string at, sort = "graph", phase, model_explorer;
   api::PolicyChange change;
   api::PolicyAutoOptions automatic;
   bool exit_code = false, schema = false;
@@ -79,12 +79,17 @@ void add_plan(CLI::App& parent, Invocation& invocation) {
       "  tandem policy plan --config train.toml --place '{ at = \"fc1\", on = \"cpu\" }' --json\n"
       "  tandem policy plan --config train.toml --ranks 8\n"
       "  tandem policy plan --config train.toml device=gpu --profile h100\n"
+      "  tandem policy plan policy.toml --config train.toml --model-explorer placed.json\n"
       "Exit code 3 where it does not fit.");
   const Shared options = add_common(*command, invocation, policy_words);
   add_ranks(*command, options->policy);
+  command
+      ->add_option("--model-explorer", options->model_explorer,
+                   "Write the placed model as this file, too, for the viewer Model Explorer")
+      ->type_name("FILE");
   on_choice(*command, invocation, [options, &invocation] {
     take_policy(*options);
-    const api::Plan plan = api::policy_plan(options->policy);
+    const api::Plan plan = api::policy_plan(options->policy, options->model_explorer);
     print(plan, invocation);
     return plan.fits ? 0 : static_cast<int>(ErrorKind::does_not_fit);
   });

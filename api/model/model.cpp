@@ -294,7 +294,7 @@ PlacedModel::PlacedModel(std::shared_ptr<ConfiguredModel> model, RunPolicy polic
   const ImportResult& micro_batch = model_->micro_batch();
   PlacementFacts facts;
   facts.raw_names = micro_batch.raw_names;
-  Graph step;
+  std::shared_ptr<PassedGraph> step;
   for (bool is_settled = false; !is_settled;) {
     resolved_ = resolve(policy_.policy, micro_batch.graph, policy_.options, facts);
     if (data != nullptr && resolved_.questions.any()) {
@@ -306,26 +306,56 @@ PlacedModel::PlacedModel(std::shared_ptr<ConfiguredModel> model, RunPolicy polic
           open_devices(resolved_, arguments, config.precision.tf32, *engine.cpu, engine.monitor);
     step = after_passes(config.micro_batch_size(), true, 0);
     const std::size_t known = facts.refusals.size();
-    if (devices_.all.size() > 1)
-      facts.refusals.merge(kernel_refusals(with_training(step), devices_.all));
+    add_refusals(*step, facts);
     is_settled = facts.refusals.size() == known;
   }
-  forward_.emplace(std::tuple{config.micro_batch_size(), true, std::int64_t{0}},
-                   with_caches(std::move(step)));
+  forward_.emplace(std::tuple{config.micro_batch_size(), true, std::int64_t{0}}, with_caches(step));
+}
+
+std::shared_ptr<PassedGraph> PlacedModel::after_passes(std::int64_t batch, bool training,
+                                                       std::int64_t length) const {
+  return model_->passed().find(
+      {batch, training, length, keep_},
+      [this](const std::vector<std::string>& paths) { return resolved_.may_merge(paths); },
+      [&](const PassedGraphs::MayMerge& may_merge) {
+        return with_passes(model_->imported(batch, training, length).graph, may_merge);
+      });
 }
 
 Graph PlacedModel::with_passes(Graph imported) const {
-  const Engine& engine = model_->engine();
-  PassContext context{engine.operators, engine.evaluate, {}, {}};
-  context.may_merge = [this](const std::vector<std::string>& paths) {
+  return with_passes(std::move(imported), [this](const std::vector<std::string>& paths) {
     return resolved_.may_merge(paths);
-  };
+  });
+}
+
+Graph PlacedModel::with_passes(Graph imported, const PassedGraphs::MayMerge& may_merge) const {
+  const Engine& engine = model_->engine();
+  PassContext context{engine.operators, engine.evaluate, may_merge, {}};
   Graph graph = keep_named_values(std::move(imported), model_->config());
   for (const std::string& name : keep_) {
     const ValueId value = graph.find_value(name);
     if (value && graph.find_output(name) == nullptr) graph.outputs.push_back({name, value});
   }
   return run_passes(std::move(graph), context);
+}
+
+void PlacedModel::add_refusals(PassedGraph& step, PlacementFacts& facts) const {
+  std::optional<Graph> training;
+  for (std::size_t d = 1; d < devices_.all.size(); ++d) {
+    const Device& device = *devices_.all[d];
+    std::string key = device.facts().kind + " " + std::to_string(device.facts().threads);
+    for (const std::string& feature : device.facts().features) key += " " + feature;
+    for (const Kernel& kernel : device.kernels()) key += " " + kernel.name;
+    if (!step.refusals.contains(key)) {
+      if (!training) training = with_training(step.graph);
+      std::map<std::string, std::string> refused;
+      for (auto& [part, because] : kernel_refusals(*training, {devices_.all[0], devices_.all[d]}))
+        refused.emplace(part.second, std::move(because));
+      step.refusals.emplace(key, std::move(refused));
+    }
+    for (const auto& [path, because] : step.refusals.at(key))
+      facts.refusals.try_emplace({static_cast<int>(d), path}, because);
+  }
 }
 
 // A training step of a forward graph, used to ask devices for kernels.
@@ -339,18 +369,21 @@ Graph PlacedModel::with_training(const Graph& forward) const {
   }
 }
 
-Graph PlacedModel::with_caches(Graph forward) const {
-  return split_cached_tables(std::move(forward), model_->engine().operators,
-                             cached_tables(resolved_));
+std::shared_ptr<const Graph> PlacedModel::with_caches(
+    const std::shared_ptr<PassedGraph>& passed) const {
+  const std::vector<CachedTable> tables = cached_tables(resolved_);
+  if (tables.empty()) return {passed, &passed->graph};
+  return std::make_shared<const Graph>(
+      split_cached_tables(passed->graph, model_->engine().operators, tables));
 }
 
-const Graph& PlacedModel::forward(std::int64_t batch, bool training, std::int64_t length) {
+const std::shared_ptr<const Graph>& PlacedModel::shared_forward(std::int64_t batch, bool training,
+                                                                std::int64_t length) {
   const auto& data = model_->config().data;
   if (length > 0 && data && length == data->buckets.lengths.back()) length = 0;
-  const auto found = forward_.find({batch, training, length});
-  if (found != forward_.end()) return found->second;
-  Graph graph = with_caches(after_passes(batch, training, length));
-  return forward_.emplace(std::tuple{batch, training, length}, std::move(graph)).first->second;
+  std::shared_ptr<const Graph>& forward = forward_[{batch, training, length}];
+  if (!forward) forward = with_caches(after_passes(batch, training, length));
+  return forward;
 }
 
 OpenOptions open_options(const RunConfig& config, const Graph& graph) {

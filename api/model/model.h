@@ -14,6 +14,7 @@
 
 #include "api/model/engine.h"
 #include "api/model/fine_tuning.h"
+#include "api/model/passed_graphs.h"
 #include "api/model/placing.h"
 #include "api/table_rows.h"
 #include "engine/data/data_source.h"
@@ -89,6 +90,8 @@ class ConfiguredModel {
   }
   /// Shapes of last layers that differ from the file's (parameters.head).
   std::map<std::string, Shape> resized();
+  /// Of this model's imports under all policies that it was placed by.
+  PassedGraphs& passed() { return passed_; }
 
  private:
   const Engine& engine_;
@@ -105,6 +108,7 @@ class ConfiguredModel {
 
   FineTuning tuning_;
   std::map<std::tuple<std::int64_t, bool, std::int64_t>, TrainingImport> imported_;
+  PassedGraphs passed_;
   bool needs_stages_ = false;
 };
 
@@ -175,7 +179,12 @@ class PlacedModel {
   const std::vector<Device*>& devices() const { return devices_.all; }
   /// The graph after the forward passes; values that the loss names are outputs. Made once; the
   /// reference stays valid. `length` as for ConfiguredModel::imported.
-  const Graph& forward(std::int64_t batch, bool training, std::int64_t length = 0);
+  const Graph& forward(std::int64_t batch, bool training, std::int64_t length = 0) {
+    return *shared_forward(batch, training, length);
+  }
+  /// The same; it is one object under all policies that lead to it.
+  const std::shared_ptr<const Graph>& shared_forward(std::int64_t batch, bool training,
+                                                     std::int64_t length = 0);
   /// The placement of a graph that was derived from the imported one.
   Placement place(const Graph& graph) const { return derive_placement(graph, resolved_); }
   /// An imported graph after the forward passes, with the kept values as outputs.
@@ -187,18 +196,20 @@ class PlacedModel {
   RunParts run_parts();
 
  private:
-  Graph after_passes(std::int64_t batch, bool training, std::int64_t length) const {
-    return with_passes(model_->imported(batch, training, length).graph);
-  }
+  std::shared_ptr<PassedGraph> after_passes(std::int64_t batch, bool training,
+                                            std::int64_t length) const;
+  Graph with_passes(Graph imported, const PassedGraphs::MayMerge& may_merge) const;
   Graph with_training(const Graph& forward) const;
-  Graph with_caches(Graph forward) const;
+  std::shared_ptr<const Graph> with_caches(const std::shared_ptr<PassedGraph>& passed) const;
+  /// Adds why devices have no kernel for parts of the step.
+  void add_refusals(PassedGraph& step, PlacementFacts& facts) const;
 
   std::shared_ptr<ConfiguredModel> model_;
   RunPolicy policy_;
   std::vector<std::string> keep_;
   ResolvedPolicy resolved_;
   OpenDevices devices_;
-  std::map<std::tuple<std::int64_t, bool, std::int64_t>, Graph> forward_;
+  std::map<std::tuple<std::int64_t, bool, std::int64_t>, std::shared_ptr<const Graph>> forward_;
 };
 
 }  // namespace tandem::api

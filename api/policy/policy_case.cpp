@@ -232,7 +232,7 @@ TrainingGraph PolicyCase::training() {
   for (const StepProgram& program : all.steps) {
     if (program.is_of_full_step()) update = program.shape;
   }
-  return training_graph(update, all.phases.front().thawed);
+  return *training_graph(update, all.phases.front().thawed);
 }
 
 std::shared_ptr<const tandem::DataSource> PolicyCase::source_of(std::int64_t length) {
@@ -241,28 +241,40 @@ std::shared_ptr<const tandem::DataSource> PolicyCase::source_of(std::int64_t len
   return cut_source(sets.train, sets.buckets->fields, length);
 }
 
-TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape,
-                                         const std::vector<bool>& thawed,
-                                         const MissedStepCounts& missed) {
+std::shared_ptr<const TrainingGraph> PolicyCase::training_graph(const MicroBatchShape& shape,
+                                                                const std::vector<bool>& thawed,
+                                                                const MissedStepCounts& missed) {
+  GraphSource source;
+  source.forward = placed().shared_forward(shape.micro_batch, true, shape.length);
+  source.shape = shape;
+  source.thawed = thawed;
+  source.missed = missed;
+  if (place_.ranks > 1) source.shards = shardings_of(placed().resolved());
+  return graphs_.find(source, [&] { return built_training(source); });
+}
+
+TrainingGraph PolicyCase::built_training(const GraphSource& from) {
+  const MicroBatchShape& shape = from.shape;
   const std::shared_ptr<const tandem::DataSource> source = source_of(shape.length);
-  Graph forward = placed().forward(shape.micro_batch, true, shape.length);
   TrainingRequest request;
   request.config = &config_;
   request.kind = shape.kind;
   request.samples = {shape.micro_batch, shape.step};
-  request.thawed = thawed;
+  request.thawed = from.thawed;
   if (place_.ranks > 1) {
     request.ranks = {place_.ranks, shape.micro_batch, shape.micro_batch, place_.rank};
-    request.shards = shardings_of(placed().resolved());
+    request.shards = from.shards;
   }
   request.evaluate = engine_->evaluate;
   request.fields =
-      source ? field_types(*source, shape.micro_batch) : guessed_fields(config_, forward);
+      source ? field_types(*source, shape.micro_batch) : guessed_fields(config_, *from.forward);
   request.algorithm = placed().model().algorithm(shape.micro_batch, true);
-  if (request.algorithm == nullptr) request.missed_steps = missed;
-  if (from_model_ && config_.loss.terms.empty() && request.algorithm == nullptr)
-    forward = with_sample_loss(*engine_, forward);
-  TrainingGraph training = build_training_graph(engine_->operators, forward, request);
+  if (request.algorithm == nullptr) request.missed_steps = from.missed;
+  const bool makes_loss_up =
+      from_model_ && config_.loss.terms.empty() && request.algorithm == nullptr;
+  TrainingGraph training = tandem::build_training_graph(
+      engine_->operators, makes_loss_up ? with_sample_loss(*engine_, *from.forward) : *from.forward,
+      request);
   if (source) check_fed_inputs(training, config_, request.fields);
   return training;
 }
@@ -271,18 +283,31 @@ CompiledProgram PolicyCase::compiled(const Graph& graph, const ProgramOptions& o
   return compile_program(graph, placed().place(graph), engine_->operators, devices(), options);
 }
 
-Graph PolicyCase::evaluation_graph(std::int64_t size, const EvaluationPrograms& all) {
-  const tandem::DataSource& source = *data().eval;
-  TrainingRequest request;
-  request.config = &config_;
-  request.fields = field_types(source, size);
-  request.algorithm = placed().model().algorithm(size, false);
-  request.samples = {size, config_.loss.terms.empty() ? size : source.samples()};
-  if (all.rounds > 0) {  // else each rank runs its own samples as a single process would
-    request.ranks = {place_.ranks, size, all.micro_batch, place_.rank};
-    request.shards = shardings_of(placed().resolved());
-  }
-  return build_evaluation_graph(engine_->operators, placed().forward(size, false), request);
+std::shared_ptr<const TrainingGraph> PolicyCase::evaluation_graph(std::int64_t size,
+                                                                  const EvaluationPrograms& all) {
+  GraphSource from;
+  from.forward = placed().shared_forward(size, false);
+  from.shape.micro_batch = size;
+  from.shape.step = all.micro_batch;
+  from.shape.all = all.rounds;
+  from.trains = false;
+  // Without rounds each rank runs its own samples as a single process would.
+  if (all.rounds > 0) from.shards = shardings_of(placed().resolved());
+  return graphs_.find(from, [&] {
+    const tandem::DataSource& source = *data().eval;
+    TrainingRequest request;
+    request.config = &config_;
+    request.fields = field_types(source, size);
+    request.algorithm = placed().model().algorithm(size, false);
+    request.samples = {size, config_.loss.terms.empty() ? size : source.samples()};
+    if (all.rounds > 0) {
+      request.ranks = {place_.ranks, size, all.micro_batch, place_.rank};
+      request.shards = from.shards;
+    }
+    TrainingGraph evaluation;
+    evaluation.graph = build_evaluation_graph(engine_->operators, *from.forward, request);
+    return evaluation;
+  });
 }
 
 void PolicyCase::add_other_programs(const RunPrograms& run, ProgramOptions options,
@@ -303,7 +328,7 @@ void PolicyCase::add_other_programs(const RunPrograms& run, ProgramOptions optio
       if (program.is_of_full_step() && !all) continue;
       options.lower.rows_ahead = program.takes_rows_ahead;
       const CompiledProgram made =
-          compiled(training_graph(program.shape, phase.thawed, counts).graph, options);
+          compiled(training_graph(program.shape, phase.thawed, counts)->graph, options);
       add_layouts(made.lowered, options.lower.fixed_layouts);
       memory.add_of_phase(made.lowered, made.plan);
     }
@@ -311,7 +336,7 @@ void PolicyCase::add_other_programs(const RunPrograms& run, ProgramOptions optio
   add_steps(run.phases.front(), false);
   options.lower.rows_ahead = false;
   for (const std::int64_t size : run.evaluation.sizes)
-    memory.add(compiled(evaluation_graph(size, run.evaluation), options));
+    memory.add(compiled(evaluation_graph(size, run.evaluation)->graph, options));
   for (std::size_t i = 1; i < run.phases.size(); ++i) {
     memory.begin_phase();
     try {
@@ -347,7 +372,7 @@ PlannedStep PolicyCase::plan(PlannedPrograms programs) {
     micro_batch.times = program.times;
     options.lower.rows_ahead = program.takes_rows_ahead;
     micro_batch.program =
-        compiled(training_graph(program.shape, run.phases.front().thawed).graph, options);
+        compiled(training_graph(program.shape, run.phases.front().thawed)->graph, options);
     const Lowered& lowered = micro_batch.program.lowered;
     micro_batch.simulation = simulate(micro_batch.program.plan, lowered, profiles);
     // The first program with a state decides its layout in memory.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/model/model.h"
+#include "api/policy/known_graphs.h"
 #include "engine/runtime/run_memory.h"
 #include "engine/train/programs/run_programs.h"
 #include "placement/auto/tried_model.h"
@@ -69,9 +70,12 @@ class PolicyCase final : public TriedModel {
  private:
   /// The programs of the whole run, on the first of its ranks.
   RunPrograms programs();
-  TrainingGraph training_graph(const MicroBatchShape& shape, const std::vector<bool>& thawed,
-                               const MissedStepCounts& missed = {});
-  Graph evaluation_graph(std::int64_t size, const EvaluationPrograms& all);
+  std::shared_ptr<const TrainingGraph> training_graph(const MicroBatchShape& shape,
+                                                      const std::vector<bool>& thawed,
+                                                      const MissedStepCounts& missed = {});
+  TrainingGraph built_training(const GraphSource& source);
+  std::shared_ptr<const TrainingGraph> evaluation_graph(std::int64_t size,
+                                                        const EvaluationPrograms& all);
   /// The training data cut to samples of this length; null without data.
   std::shared_ptr<const tandem::DataSource> source_of(std::int64_t length);
   CompiledProgram compiled(const Graph& graph, const ProgramOptions& options);
@@ -92,6 +96,7 @@ class PolicyCase final : public TriedModel {
   std::shared_ptr<ConfiguredModel> model_;
   std::optional<ModelData> data_;
   std::unique_ptr<PlacedModel> placed_;
+  KnownGraphs graphs_;
 };
 
 /// The cost model's profile of a device: its stored profile or a guess, with the policy's link.

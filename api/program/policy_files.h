@@ -1,10 +1,12 @@
-// Commands for who writes a policy.toml: names, completion, editing in place. Standard types only.
+// Commands for who writes a policy.toml: names, completion, editing in place, other viewers.
+// Standard types only.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tandem/plan.h"
 #include "tandem/policy.h"
 
 namespace tandem::api {
@@ -16,6 +18,11 @@ Report policy_names(const PolicyOptions& options, const std::string& at = "",
 /// The JSON Schema of a policy.toml for this model: editors complete its modules, operators and
 /// parameters in selectors. `at`: only what this selector covers, "" = all.
 std::string policy_schema(const PolicyOptions& options, const std::string& at = "");
+
+/// The plan, which is also written as a file that the viewer Model Explorer opens: the model as
+/// nested modules, each node with its device, bytes, time and the line of the policy that decided.
+/// "": no file. Throws Error{usage} where it would replace a file of another kind.
+Plan policy_plan(const PolicyOptions& options, const std::string& model_explorer);
 
 /// Accelerators that `PolicyOptions::profile` may name: "h100", ...
 std::vector<std::string> known_accelerators();

@@ -18,6 +18,7 @@ struct Life {
   /// Per queue: the position of the last item there that uses it, -1 where none does; and how many
   /// items have surely ended when its first use starts, in the same step and in the next one.
   std::vector<int> ends, reached[2];
+  int queue = -1;  // the only one that uses it; -1: several do
 };
 
 class Placer {
@@ -67,6 +68,10 @@ class Placer {
         }
         life.ends[item.queue] = item.position;
       }
+      const auto used = [](int end) { return end >= 0; };
+      const auto only = std::find_if(life.ends.begin(), life.ends.end(), used);
+      if (std::none_of(only + 1, life.ends.end(), used))
+        life.queue = static_cast<int>(only - life.ends.begin());
       lives_.push_back(std::move(life));
     }
   }
@@ -85,18 +90,17 @@ class Placer {
     return static_cast<std::size_t>(most);
   }
 
-  // All uses of a end before any use of b starts, and b's end before a's of the next step.
-  bool apart(const Life& a, const Life& b) const {
-    if (a.last >= b.first) return false;
-    return before(a, b, 0) && before(b, a, 1);
-  }
+  // Of two lives of which a comes first in the list: all uses of a end before any use of b starts,
+  // and b's end before a's of the next step.
+  bool apart(const Life& a, const Life& b) const { return before(a, b, 0) && before(b, a, 1); }
 
   // Places each buffer at the lowest offset where it overlaps none that may be alive with it.
   std::size_t place(const std::vector<std::size_t>& order,
                     std::vector<std::size_t>& offsets) const {
     struct Placed {
-      std::size_t begin = 0, end = 0, life = 0;
-      int first = 0, last = 0;  // the life's
+      std::size_t begin = 0, end = 0;
+      int first = 0, last = 0, queue = 0;  // the life's
+      int life = 0;
     };
     offsets.assign(lives_.size(), 0);
     std::vector<Placed> placed;  // by offset
@@ -109,13 +113,18 @@ class Placer {
       bool found = false;
       for (const Placed& other : placed) {
         if (other.end <= top) continue;  // changes nothing, whether or not they are alive together
-        const bool in_order = own.last < other.first || other.last < own.first;
-        if (in_order && (apart(own, lives_[other.life]) || apart(lives_[other.life], own)))
-          continue;
+        const bool is_first = own.last < other.first;
+        if (is_first || other.last < own.first) {
+          // A queue keeps its own order, also over the step edge; most pairs have one queue.
+          if (own.queue >= 0 && own.queue == other.queue) continue;
+          const Life& life = lives_[static_cast<std::size_t>(other.life)];
+          if (is_first ? apart(own, life) : apart(life, own)) continue;
+        }
         if (other.begin > top && other.begin - top >= bytes && other.begin - top < best_gap) {
           best = top;
           best_gap = other.begin - top;
           found = true;
+          if (best_gap == bytes) break;  // no gap is smaller
         }
         top = other.end;
       }
@@ -124,7 +133,8 @@ class Placer {
       const auto at = std::upper_bound(
           placed.begin(), placed.end(), offsets[i],
           [](std::size_t offset, const Placed& other) { return offset < other.begin; });
-      placed.insert(at, {offsets[i], offsets[i] + bytes, i, own.first, own.last});
+      placed.insert(at, {offsets[i], offsets[i] + bytes, own.first, own.last, own.queue,
+                         static_cast<int>(i)});
     }
     return end;
   }

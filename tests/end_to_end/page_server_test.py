@@ -229,6 +229,32 @@ class End(unittest.TestCase):
             self.assertEqual(page.process.returncode, 128 + number)
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["gpt.onnx", "policy.toml"])
 
+    def test_clients_that_stop_halfway_do_not_delay_the_end(self):
+        def hang_up(connection, port):
+            """Reads nothing of a long answer."""
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            connection.connect(("127.0.0.1", port))
+            connection.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+
+        def send_half(connection, port):
+            connection.connect(("127.0.0.1", port))
+            connection.sendall(f"POST /api/undo HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 9\r\n".encode())
+
+        for stall in (send_half, hang_up):
+            page = Page(PROGRAM, self.folder)
+            page.get("/api/state")
+            connections = [socket.socket() for _ in range(3)]
+            for connection in connections:
+                stall(connection, page.port)
+            time.sleep(0.3)
+            start = time.monotonic()
+            page.process.send_signal(signal.SIGINT)
+            page.process.communicate(timeout=40)
+            self.assertEqual(page.process.returncode, 128 + signal.SIGINT)
+            self.assertLess(time.monotonic() - start, 5, stall.__name__)  # 1 s, and what a busy machine adds
+            for connection in connections:
+                connection.close()
+
     def test_it_ends_when_nobody_asks(self):
         start = time.monotonic()
         page = Page(PROGRAM, self.folder, "--idle", "2s")

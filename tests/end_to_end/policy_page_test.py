@@ -114,19 +114,24 @@ class Edits(Project):
             self.assertEqual(refused.exception.status, 400, body)
         self.assertEqual(self.page.get("/api/state"), before)
 
-    def test_remedies_and_searched_rules_can_be_taken_over(self):
+    def test_a_new_rule_that_means_nothing_is_refused_with_the_nearest_name(self):
+        before = self.page.get("/api/state")
+        for rule, words in (('{ at = "block.0.**", on = "cpu" }', 'did you mean "blocks.0.**"?'),
+                            ('{ at = "**", op = "Gellu", on = "cpu" }', 'did you mean "Gelu"?'),
+                            ('{ at = "blocks.0.mlp.0:weight", acts = "offload" }', "`acts` applies to operators")):
+            with self.assertRaises(Refused, msg=rule) as refused:
+                self.page.post("/api/edit", revision=before["revision"], add=rule)
+            self.assertEqual((refused.exception.status, refused.exception.code), (422, "refused"), rule)
+            self.assertIn(words, refused.exception.body["error"]["message"])
+        self.assertEqual(self.page.get("/api/state"), before)
+        # One that may match nothing, and one that holds already, change nothing.
+        for rule in ('{ at = "block.0.**", on = "cpu", optional = true }', '{ at = "**", on = "gpu" }'):
+            self.assertEqual(self.rules(self.page.post("/api/edit", revision=before["revision"], add=rule)), self.rules(before))
+
+    def test_remedies_can_be_taken_over(self):
         state = self.page.get("/api/state")
         state = self.page.post("/api/edit", revision=state["revision"], add='{ at = "**", state = "cpu" }')
         self.assertEqual(self.rules(state)[0], '{ at = "**", on = "gpu", state = "cpu" },')
-        found = self.page.post("/api/auto", keep_rules=False, tries=30, budgets={"gpu": "1MiB"})
-        while found["state"] == "running":
-            time.sleep(0.1)
-            found = self.page.get("/api/auto")
-        self.assertEqual(found["state"], "done", found)
-        self.assertLessEqual(found["plans"], 30)
-        for rule in found["result"]["rules"]:
-            state = self.page.post("/api/edit", revision=state["revision"], add=rule)
-        self.assertTrue(state["ok"])
 
     def test_matching_and_explaining(self):
         gelus = [index for (kind, path), index in self.items.items() if kind == "operator" and path.endswith("Gelu")]
@@ -137,6 +142,76 @@ class Edits(Project):
                                  capture_output=True, text=True, timeout=60).stdout
         self.assertEqual(explained, printed)
         self.assertEqual(self.page.post("/api/explain", item=self.items["operator", "blocks.0.mlp.1.Gelu"])["path"], "blocks.0.mlp.1.Gelu")
+
+
+class Searches(Project):
+    """What a search proposes is a difference from the present text, to be taken over change by change."""
+
+    words = {"tries": 30, "budgets": {"gpu": "1MiB"}}
+    # A GPU that is faster than the host, so that the search uses it.
+    profile = {"tandem_device_profile": 1, "devices": {
+        "cpu": {"flops_per_second": 2e10, "bytes_per_second": 4e9},
+        "gpu": {"flops_per_second": 4e12, "bytes_per_second": 5e11, "kernel_overhead_seconds": 1e-6, "link_bytes_per_second": 2.5e10,
+                "link_latency_seconds": 1e-6, "memory_bytes": 1 << 34}}}
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "gpu.json").write_text(json.dumps(self.profile))
+        self.page = self.open("--profile", "gpu.json")
+
+    def search(self, keep_rules):
+        found = self.page.post("/api/auto", keep_rules=keep_rules, **self.words)
+        while found["state"] == "running":
+            time.sleep(0.1)
+            found = self.page.get("/api/auto")
+        self.assertEqual(found["state"], "done", found)
+        self.assertLessEqual(found["plans"], 30)
+        return found["result"]
+
+    def take(self, state, *indices):
+        return self.page.post("/api/edit", revision=state["revision"], proposed=list(indices))
+
+    def changes(self):
+        return self.page.get("/api/auto")["result"]["changes"]
+
+    def test_a_search_that_keeps_my_rules_gives_the_text_of_the_command(self):
+        state = self.page.get("/api/state")
+        self.policy.write_text(self.text.replace('  { at = "**", on = "gpu" },\n', ""))
+        state = self.page.post("/api/reload", revision=state["revision"])
+        result = self.search(True)
+        self.assertEqual({(change["kind"], change["list"]) for change in result["changes"]}, {("add", "auto")})
+        state = self.take(state, *range(len(result["changes"])))
+        done = subprocess.run([PROGRAM, "policy", "auto", "policy.toml", *MODEL, "--budget", "gpu=1MiB", "--tries", "30", "--profile", "gpu.json",
+                               "--to", "searched.toml"], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(state["text"], (self.folder / "searched.toml").read_text())
+        self.assertEqual(self.changes(), [])
+        # My own rules win over those of the list.
+        token = self.items["operator", next(path for kind, path in self.items if kind == "operator" and path.startswith("token"))]
+        self.assertEqual(state["placement"][token]["run"], "cpu")
+
+    def test_a_search_without_my_rules_removes_them(self):
+        before = self.page.get("/api/state")
+        result = self.search(False)
+        removed = [change for change in result["changes"] if change["kind"] == "remove"]
+        self.assertIn(('{ at = "token.**", on = "cpu" }', "rules", 6), [(change["rule"], change["list"], change["line"]) for change in removed])
+        at_once = self.take(before, *range(len(result["changes"])))
+        self.assertEqual(self.changes(), [])
+        self.assertAlmostEqual(at_once["plan"]["time"]["step_ms"], result["step_ms"], places=6)
+        self.assertEqual(at_once["plan"]["fits"], result["fits"])
+        self.assertIn("# Two blocks on an accelerator.", at_once["text"])
+        # One by one, in any order, leads to the same rules.
+        state, chance = self.page.post("/api/undo", revision=at_once["revision"]), random.Random(3)
+        while changes := self.changes():
+            state = self.take(state, chance.randrange(len(changes)))
+        self.assertEqual([rule["text"] for rule in state["rules"]], [rule["text"] for rule in at_once["rules"]])
+
+    def test_changes_that_are_not_there_are_refused(self):
+        state = self.page.get("/api/state")
+        for indices in ([0], [], [-1], ["0"]):
+            with self.assertRaises(Refused, msg=indices) as refused:
+                self.page.post("/api/edit", revision=state["revision"], proposed=indices)
+            self.assertEqual(refused.exception.status, 400, indices)
 
 
 class Plans(Project):

@@ -80,7 +80,10 @@ class Edits(PageTest):
 
     def test_what_a_rule_refuses_is_told(self):
         self.tab("Rules")
-        self.page.locator("#new-rule").fill('{ at = "nothing.**", on = "cpu" }')
+        self.page.locator("#new-rule").fill('{ at = "haed.**", on = "cpu" }')
+        self.page.get_by_role("button", name="Add", exact=True).click()
+        expect(self.page.locator("#notice")).to_contain_text('did you mean "head.**"?')
+        self.page.locator("#new-rule").fill('{ at = "**", on = "gpu" }')
         self.page.get_by_role("button", name="Add", exact=True).click()
         expect(self.page.locator("#notice")).to_contain_text("would change nothing")
         self.page.locator("#new-rule").fill('{ at = "head.**", on = "gup" }')

@@ -86,16 +86,37 @@ class Proposals(PageTest):
         policy.write_text(policy.read_text().replace('  { at = "**", on = "gpu" },  # all of it\n', ""))
         (folder / "gpu.json").write_text(FAST_GPU)
 
-    def test_the_search_proposes_rules_to_take_over(self):
+    def search(self):
         self.tab("Search")
         self.page.get_by_role("button", name="Search", exact=True).click()
         offers = self.page.locator("#panel .offer")
         expect(offers.first).to_be_visible(timeout=120000)
-        before = self.server.state()["revision"]
+        return offers
+
+    def test_the_search_proposes_rules_to_take_over(self):
+        offers = self.search()
+        before, count = self.server.state()["revision"], offers.count()
         rule = offers.first.locator("code").inner_text()
         offers.first.get_by_role("button").click()
         self.wait_for_revision(before)
-        self.assertIn(rule, self.rules())
+        self.assertIn(rule, [taken["text"] for taken in self.server.state()["rules"] if taken["list"] == "auto"])
+        expect(offers).to_have_count(count - 1)
+        self.assert_file_is_as_at_first()
+
+    def test_a_search_without_my_rules_removes_them(self):
+        self.select("head")
+        self.place("on", "cpu")
+        self.tab("Search")
+        self.page.get_by_label("keep my rules").uncheck()
+        offers = self.search()
+        expect(offers.filter(has_text="head.**").locator(".sign")).to_have_text(["−"])
+        before = self.server.state()["revision"]
+        self.page.get_by_role("button", name="Take over all").click()
+        self.wait_for_revision(before)
+        self.assertNotIn('{ at = "head.**", on = "cpu" }', self.rules())
+        expect(offers).to_have_count(0)
+        self.page.get_by_role("button", name="Undo").click()
+        expect(offers).not_to_have_count(0)
         self.assert_file_is_as_at_first()
 
 

@@ -37,12 +37,11 @@ std::vector<PageRoute> routes_of(PageSession& session) {
   post("/api/save", &PageSession::save);
   post("/api/reload", &PageSession::reload);
   post("/api/auto", &PageSession::start_search);
+  post("/api/auto/stop", &PageSession::stop_search);
   // As the commands print them, to the byte.
   routes.push_back({"GET", "/api/plan", [&](const PageJson&) { return session.plan() + "\n"; }});
   routes.push_back(
       {"POST", "/api/explain", [&](const PageJson& body) { return session.explain(body) + "\n"; }});
-  routes.push_back({"POST", "/api/auto/stop",
-                    [&](const PageJson&) { return page_text(session.stop_search()); }});
   return routes;
 }
 

@@ -53,16 +53,38 @@ PolicyEdit rule_edit(const PageJson& json) {
   return edit;
 }
 
+/// Throws Error{usage} where the rule means nothing in the model.
+void check_new_rule(const std::string& rule, const std::string& path, PlannedPolicy& planned) {
+  const PolicyRules given = policy_of_arguments({rule}).rules;  // refuses what is no rule
+  std::vector<std::string> keys;
+  for (const auto& [key, where] : given.at(0).keys) keys.push_back(key);
+  check_rule(given[0], keys, path, {planned.graph(), planned.items(), planned.of().resolved()});
+}
+
+std::pair<std::string, std::string> with_proposed(const EditedPolicy& policy,
+                                                  const std::vector<int>& taken,
+                                                  const std::optional<ProposedRules>& proposal) {
+  const std::size_t most =
+      proposal ? changes_to(*proposal, policy.text(), policy.path()).size() : 0;
+  for (const int change : taken) {
+    if (change < 0 || static_cast<std::size_t>(change) >= most)
+      bad_request("proposed: there is no such change");
+  }
+  if (taken.empty()) bad_request("proposed: must not be empty");
+  return {with_changes(*proposal, policy.text(), policy.path(), taken), "took over the search"};
+}
+
 }  // namespace
 
-std::pair<std::string, std::string> edited_text(const std::string& text, const std::string& saved,
-                                                const std::string& path, const PageJson& json,
-                                                const ModelTree& tree, PlannedPolicy& planned) {
-  const RequestBody body(json, {"revision", "place", "rule", "add"});
-  if (body.has("place") + body.has("rule") + body.has("add") != 1)
-    bad_request("one of place, rule and add is expected");
+std::pair<std::string, std::string> edited_text(const EditedPolicy& policy, const PageJson& json,
+                                                const ModelTree& tree, PlannedPolicy& planned,
+                                                const std::optional<ProposedRules>& proposal) {
+  const RequestBody body(json, {"revision", "place", "rule", "add", "proposed"});
+  if (body.has("place") + body.has("rule") + body.has("add") + body.has("proposed") != 1)
+    bad_request("one of place, rule, add and proposed is expected");
+  const std::string &text = policy.text(), &path = policy.path();
   const MovedIn model{planned.graph(), planned.items(),
-                      planned.of().policy().options.default_device, saved};
+                      planned.of().policy().options.default_device, policy.saved()};
   if (body.has("place")) {
     const ItemMove move = move_of(body.object("place"), tree);
     const std::string what =
@@ -71,8 +93,10 @@ std::pair<std::string, std::string> edited_text(const std::string& text, const s
   }
   if (body.has("add")) {
     const std::string rule = body.text("add");
+    check_new_rule(rule, path, planned);
     return {add_rule(text, path, rule, model), "added " + rule};
   }
+  if (body.has("proposed")) return with_proposed(policy, body.integers("proposed"), proposal);
   PolicyEdit edit = rule_edit(body.object("rule"));
   for (const auto& [name, use] : planned.devices())
     if (!use.empty() && name != "cpu") edit.devices.push_back(name + "=" + use);

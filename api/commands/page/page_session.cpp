@@ -210,8 +210,8 @@ PageJson PageSession::change(const PageJson& json, const Change& how) {
   check_writable();
   {
     const std::lock_guard lock(mutex_);
-    text_.check_revision(
-        RequestBody(json, {"revision", "place", "rule", "add", "over"}).integer("revision"));
+    text_.check_revision(RequestBody(json, {"revision", "place", "rule", "add", "proposed", "over"})
+                             .integer("revision"));
     how();
   }
   return state();
@@ -227,8 +227,7 @@ void PageSession::take_text(bool may_be_wrong) {
 PageJson PageSession::edit(const PageJson& body) {
   return change(body, [&] {
     check_right();
-    const auto [text, what] =
-        edited_text(text_.text(), text_.saved(), text_.path(), body, tree_, planned_);
+    const auto [text, what] = edited_text(text_, body, tree_, planned_, search_.proposal());
     planned_.set(text);  // throws where it cannot be placed so
     text_.set(text, what);
   });
@@ -265,7 +264,25 @@ PageJson PageSession::save(const PageJson& json) {
   });
 }
 
-PageJson PageSession::search() { return search_.json(); }
+PageJson PageSession::search() {
+  const std::lock_guard lock(mutex_);
+  PageJson json = search_.json();
+  if (json["result"].is_null()) return json;
+  // What is missing from the present text: it changes while rules are taken over.
+  PageJson changes = PageJson::array();
+  const std::optional<ProposedRules> proposal = search_.proposal();
+  if (proposal && planned_.is_right()) {
+    for (const RuleChange& change : changes_to(*proposal, text_.text(), text_.path()))
+      changes.push_back({{"kind", change.kind == RuleChange::Kind::add ? "add" : "remove"},
+                         {"list", change.list},
+                         {"rule", change.rule},
+                         {"comment", change.comment},
+                         {"line", change.line}});
+  }
+  json["result"]["changes"] = std::move(changes);
+  json["result"]["current"] = text_.revision();
+  return json;
+}
 
 PageJson PageSession::start_search(const PageJson& json) {
   check_writable();
@@ -287,10 +304,11 @@ PageJson PageSession::start_search(const PageJson& json) {
   return search_.json();
 }
 
-PageJson PageSession::stop_search() {
+PageJson PageSession::stop_search(const PageJson& json) {
   check_writable();
+  RequestBody(json, {});
   search_.stop();
-  return search_.json();
+  return search();
 }
 
 }  // namespace tandem::api

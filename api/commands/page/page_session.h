@@ -38,13 +38,11 @@ class PageSession {
   PageJson reload(const PageJson& body);
   PageJson search();
   PageJson start_search(const PageJson& body);
-  PageJson stop_search();
+  PageJson stop_search(const PageJson& body);
 
  private:
   using Change = std::function<void()>;
 
-  /// The text that an edit leads to, and what it is called.
-  std::pair<std::string, std::string> edited(const PageJson& body);
   PageJson change(const PageJson& body, const Change& how);
   PageJson devices();
   void check_writable() const;

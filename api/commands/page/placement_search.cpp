@@ -2,7 +2,6 @@
 
 #include "api/policy/auto_search.h"
 #include "placement/policy_text.h"
-#include "placement/toml_text.h"
 
 namespace tandem::api {
 namespace {
@@ -14,17 +13,6 @@ Policy without_rules(const Policy& policy) {
     if (editor.list_start(list) != std::string::npos) editor.replace_list(list, "[]");
   }
   return Policy::parse(editor.finish(policy.text()), policy.name());
-}
-
-/// Lines of the list `auto`, `{ at = "**", on = "gpu" },  # 188 operators`, as rules and comments.
-void add_lines(const std::vector<std::string>& lines, PageJson& json) {
-  json["rules"] = json["comments"] = PageJson::array();
-  for (const std::string& line : lines) {
-    const std::size_t end = end_of_value(line, line.find('{'));
-    const std::size_t comment = line.find("# ", end);
-    json["rules"].push_back(line.substr(0, end));
-    json["comments"].push_back(comment == std::string::npos ? "" : line.substr(comment + 2));
-  }
 }
 
 }  // namespace
@@ -45,6 +33,7 @@ void PlacementSearch::start(PolicyOptions options, PolicyAutoOptions automatic, 
   best_ms_ = -1;
   error_.reset();
   result_ = nullptr;
+  proposal_.reset();
   stop_ = StopToken();
   automatic.stop = stop_;
   automatic.on_progress = [this](int plans, int most, double best_ms) {
@@ -62,11 +51,13 @@ void PlacementSearch::search(const PolicyOptions& options, const PolicyAutoOptio
                              bool keep_rules, int revision) {
   PageJson result{{"revision", revision}, {"kept_rules", keep_rules}};
   std::optional<PageError> error;
+  std::optional<ProposedRules> proposal;
   try {
     PolicyOptions searched = options;
     if (!keep_rules) searched.made = without_rules(*options.made);
     const AutoSearch search = search_auto(searched, automatic, false);
-    add_lines(search.is_kept ? std::vector<std::string>() : search.found.lines, result);
+    if (!keep_rules || !search.is_kept)
+      proposal = {search.is_kept ? std::vector<std::string>() : search.found.lines, keep_rules};
     result["text"] = found_text(search.found, options.made->name(), false);
     result["step_ms"] = search.found.after.score.seconds * 1e3;
     result["fits"] = search.found.after.score.overflow <= 0;
@@ -81,12 +72,19 @@ void PlacementSearch::search(const PolicyOptions& options, const PolicyAutoOptio
   const std::lock_guard lock(mutex_);
   state_ = error ? "failed" : "done";
   error_ = std::move(error);
-  if (!error_) result_ = std::move(result);
+  if (error_) return;
+  result_ = std::move(result);
+  proposal_ = std::move(proposal);
 }
 
 void PlacementSearch::stop() {
   const std::lock_guard lock(mutex_);
   stop_.request_stop();
+}
+
+std::optional<ProposedRules> PlacementSearch::proposal() {
+  const std::lock_guard lock(mutex_);
+  return proposal_;
 }
 
 PageJson PlacementSearch::json() {

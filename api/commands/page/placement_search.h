@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "api/commands/page/page_error.h"
+#include "placement/moves/proposed_rules.h"
 #include "tandem/policy.h"
 
 namespace tandem::api {
@@ -23,8 +24,10 @@ class PlacementSearch {
   void start(PolicyOptions options, PolicyAutoOptions automatic, bool keep_rules, int revision);
   /// Asks it to end with the best so far.
   void stop();
-  /// What it has found so far.
+  /// How far it is, and what it has found.
   PageJson json();
+  /// The placement that it has found; nothing before it ends, and where it found none.
+  std::optional<ProposedRules> proposal();
 
  private:
   void search(const PolicyOptions& options, const PolicyAutoOptions& automatic, bool keep_rules,
@@ -37,6 +40,7 @@ class PlacementSearch {
   double best_ms_ = -1;
   std::optional<PageError> error_;
   PageJson result_;
+  std::optional<ProposedRules> proposal_;
   StopToken stop_;
 };
 

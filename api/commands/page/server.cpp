@@ -4,7 +4,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "api/commands/page/page_document.h"
 #include "api/commands/page/request_checks.h"
@@ -16,15 +21,24 @@ namespace {
 constexpr std::size_t threads = 4, most_waiting = 64, most_body = std::size_t{1} << 20;
 constexpr time_t seconds_to_read = 30, seconds_between = 5;
 
-/// The threads of all addresses together.
+/// The threads of all addresses together. `open`: connections that they answer or that wait.
 class SharedThreads final : public httplib::TaskQueue {
  public:
-  explicit SharedThreads(httplib::ThreadPool& pool) : pool_(pool) {}
-  bool enqueue(std::function<void()> work) override { return pool_.enqueue(std::move(work)); }
+  SharedThreads(httplib::ThreadPool& pool, std::atomic<int>& open) : pool_(pool), open_(open) {}
+  bool enqueue(std::function<void()> work) override {
+    ++open_;
+    const bool takes = pool_.enqueue([open = &open_, work = std::move(work)] {
+      work();
+      --*open;
+    });
+    if (!takes) --open_;
+    return takes;
+  }
   void shutdown() override {}  // the pool outlives each address
 
  private:
   httplib::ThreadPool& pool_;
+  std::atomic<int>& open_;
 };
 
 std::vector<std::string> values_of(const httplib::Request& request, const char* name) {
@@ -69,6 +83,26 @@ void answer(const PageRoute& route, const httplib::Request& request, httplib::Re
   }
 }
 
+/// Ends the connections at this port, `how`: SHUT_RD, so that no thread waits for the rest of a
+/// request; SHUT_RDWR, nor for a client that does not take its answer.
+void end_connections(int port, int how) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const int connection = std::atoi(entry.path().filename().c_str());
+    sockaddr_storage own{}, other{};
+    socklen_t size = sizeof own;
+    if (getsockname(connection, reinterpret_cast<sockaddr*>(&own), &size) != 0) continue;
+    const in_port_t at =
+        own.ss_family == AF_INET    ? reinterpret_cast<const sockaddr_in&>(own).sin_port
+        : own.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(own).sin6_port
+                                    : in_port_t{0};
+    size = sizeof other;
+    if (ntohs(at) == port &&
+        getpeername(connection, reinterpret_cast<sockaddr*>(&other), &size) == 0)
+      ::shutdown(connection, how);
+  }
+}
+
 /// What the library itself refuses: unknown paths, long lines and bodies, broken requests.
 void fill_refusal(httplib::Response& response) {
   if (!response.body.empty()) return;
@@ -95,7 +129,7 @@ struct PageServer::Impl {
     for (const auto& [name, value] : safe_headers(content_security_policy(document)))
       headers.emplace(name, value);
     server.set_default_headers(headers);
-    server.new_task_queue = [this] { return new SharedThreads(pool); };
+    server.new_task_queue = [this] { return new SharedThreads(pool, open); };
     server.set_payload_max_length(most_body);
     server.set_read_timeout(seconds_to_read);
     server.set_write_timeout(seconds_to_read);
@@ -134,6 +168,7 @@ struct PageServer::Impl {
 
   const std::string document, token;
   const std::vector<PageRoute> routes;
+  std::atomic<int> open{0};
   httplib::ThreadPool pool;
   httplib::Server of_ipv4, of_ipv6;
   bool has_ipv6 = false;
@@ -174,6 +209,10 @@ void PageServer::run(const std::function<bool(double idle_seconds)>& is_over) {
   impl_->of_ipv4.stop();
   impl_->of_ipv6.stop();
   for (std::thread& thread : listening) thread.join();
+  end_connections(impl_->port, SHUT_RD);
+  for (int waits = 0; impl_->open > 0 && waits < 50; ++waits)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  end_connections(impl_->port, SHUT_RDWR);
   impl_->pool.shutdown();
 }
 

@@ -51,14 +51,11 @@ function outcomeText() {
 function edit(change) {
   return inOrder(async () => {
     const before = takeState(await post("edit", {revision: revision(), ...change}));
-    if (before.revision === revision()) throw new Refused(200, {message: unchangedText(change)});
+    if (before.revision === revision())
+      throw new Refused(200, {message: "This would change nothing: it holds already."});
     announce(`${store.state.last_edit}: ${outcomeText()}`);
   });
 }
-
-const unchangedText = change => change.add
-  ? "This rule would change nothing: it matches nothing, or what it says holds already."
-  : "This would change nothing: it holds already.";
 
 /// Places parts of the tree: set is { on: "gpu" }, { acts: "recompute" }; null takes an attribute away.
 const place = (parts, set) => edit({place: {items: parts.map(part => part.id), set}});

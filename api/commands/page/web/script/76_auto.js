@@ -1,4 +1,4 @@
-// What `auto` proposes: starts the search, shows how far it is, offers its rules one by one.
+// What `auto` proposes: starts the search, shows how far it is, offers its changes one by one.
 
 const auto = {
   answer: null,
@@ -44,23 +44,37 @@ async function stopAuto() {
   } catch (error) { showNotice(error); }
 }
 
-const isTaken = rule => store.state.rules.some(one => one.list === "rules" && one.text === rule);
+const takeChanges = indices => edit({proposed: indices});
 
-/// In the order of the search, since later rules win over earlier ones.
-async function takeAllRules(rules) {
-  for (const rule of rules) await addRule(rule);
+/// What the search proposes is a difference from the present text, so it is asked again after each edit.
+async function renewAuto() {
+  await lastRequest;
+  if (auto.answer.result.current !== revision()) pollAuto();
+}
+
+function changeRow(change, index) {
+  const verb = change.kind === "add" ? "Add" : "Remove";
+  const note = change.kind === "add" ? change.comment : `${change.list} line ${change.line}`;
+  return element(
+    "li", {class: `offer ${change.kind === "add" ? "added" : "removed"}`},
+    element("span", {class: "sign", "aria-hidden": "true"}, change.kind === "add" ? "+" : "−"),
+    element("code", {}, change.rule), element("small", {}, note),
+    button(
+      verb, () => takeChanges([index]),
+      {"data-key": `take-${change.kind}-${change.rule}`, "aria-label": `${verb} ${change.rule}`}));
 }
 
 function autoResult(result) {
-  const step = store.state.plan.time.step_ms;
-  const rest = result.rules.filter(rule => !isTaken(rule));
+  const step = store.state.plan.time.step_ms, {changes} = result;
+  const isPinned = result.kept_rules && result.pinned.length > 0;
+  if (result.current !== revision()) renewAuto();
   return [
     element(
       "p", {}, element("b", {}, `${msText(result.step_ms)} a step`),
       `, ${result.fits ? "fits" : "does not fit"}; the current text takes ${msText(step)}. `,
-      result.revision !== revision() && !result.rules.some(isTaken) &&
+      result.revision !== revision() && changes.length > 0 &&
         element("span", {class: "quiet"}, "The policy has changed since the search.")),
-    result.pinned.length > 0 && result.rules.length === 0 &&
+    isPinned && changes.length === 0 &&
       element(
         "p", {}, "Your own rules place everything: ", element("code", {}, result.pinned.join(", ")), ". ",
         button(
@@ -69,19 +83,18 @@ function autoResult(result) {
             auto.keepRules = false;
             startAuto();
           })),
-    result.pinned.length === 0 && result.rules.length === 0 &&
-      element("p", {}, "It needs no rule: everything stays on the device of the run."),
-    result.rules.length > 0 &&
-      element(
-        "ol", {class: "offers"},
-        result.rules.map(
-          (rule, i) => element(
-            "li", {class: "offer"}, element("code", {}, rule), element("small", {}, result.comments[i] || ""),
-            isTaken(rule) ? element("span", {class: "good"}, "taken over")
-                          : button(
-                              "Take over", () => addRule(rule),
-                              {"data-key": `take-${i}`, "aria-label": `Take over ${rule}`})))),
-    rest.length > 1 && button("Take over all", () => takeAllRules(rest), {class: "main"}),
+    !isPinned && changes.length === 0 &&
+      element("p", {class: "good"}, "The text has all that the search proposes."),
+    changes.length > 0 &&
+      [
+        element(
+          "p", {class: "quiet"},
+          result.kept_rules ? "New rules come into the list auto, where your own rules win over them."
+                            : "These rules take the place of yours."),
+        element("ol", {class: "offers"}, changes.map(changeRow))
+      ],
+    changes.length > 1 &&
+      button("Take over all", () => takeChanges(changes.map((_, i) => i)), {class: "main"}),
   ];
 }
 
