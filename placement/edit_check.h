@@ -22,7 +22,7 @@ struct EditedModel {
 ItemCounts check_rule(const PolicyRule& rule, const std::vector<std::string>& keys,
                       const std::string& path, const EditedModel& model);
 
-/// The same for the rule that `edit` has set in the text `after`, with its attributes.
+/// Counts for the rule that `edit` has set in the text `after`, with its attributes.
 ItemCounts check_edit(std::string_view after, const std::string& path, const PolicyEdit& edit,
                       const EditedModel& model);
 

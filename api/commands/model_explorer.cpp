@@ -189,7 +189,7 @@ class ExplorerGraph {
     const PolicyItems::Operator& item = items_.operators[index];
     const OperatorAttributes& op = resolved_.operators[index];
     const OperatorCost& cost = costs_.operators[index];
-    std::size_t weights = 0, states = 0;  // of what it reads
+    std::size_t weights = 0, states = 0;  // bytes of the parameters that it reads
     for (const int p : item.parameters) {
       weights += items_.parameters[static_cast<std::size_t>(p)].bytes;
       states += costs_.parameters[static_cast<std::size_t>(p)].states;
@@ -279,10 +279,10 @@ class ExplorerGraph {
   const PolicyItems items_;
   const ModelTree tree_;
   const ItemCosts costs_;
-  std::vector<Totals> totals_;  // of the items of the tree
+  std::vector<Totals> totals_;  // one for each item of the tree
   std::set<std::string> ids_;
-  std::vector<std::string> item_ids_;                 // of the items of the tree
-  std::vector<std::vector<std::string>> types_;       // of the outputs of each operator
+  std::vector<std::string> item_ids_;                 // one for each item of the tree
+  std::vector<std::vector<std::string>> types_;       // for each operator, those of its outputs
   std::unordered_map<std::int32_t, Source> sources_;  // what makes a value
   std::vector<PageJson> nodes_;
 };

@@ -90,7 +90,7 @@ class ConfiguredModel {
   }
   /// Shapes of last layers that differ from the file's (parameters.head).
   std::map<std::string, Shape> resized();
-  /// Of this model's imports under all policies that it was placed by.
+  /// Forward graphs of this model, kept for each policy that it was placed by.
   PassedGraphs& passed() { return passed_; }
 
  private:
@@ -182,7 +182,7 @@ class PlacedModel {
   const Graph& forward(std::int64_t batch, bool training, std::int64_t length = 0) {
     return *shared_forward(batch, training, length);
   }
-  /// The same; it is one object under all policies that lead to it.
+  /// The forward graph as one object, shared by all policies that lead to it.
   const std::shared_ptr<const Graph>& shared_forward(std::int64_t batch, bool training,
                                                      std::int64_t length = 0);
   /// The placement of a graph that was derived from the imported one.

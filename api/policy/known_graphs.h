@@ -13,7 +13,7 @@ namespace tandem::api {
 /// What a training or evaluation graph is built from, next to what never changes in a case.
 struct GraphSource {
   std::shared_ptr<const Graph> forward;
-  MicroBatchShape shape;  // of an evaluation: its sizes and rounds
+  MicroBatchShape shape;  // sizes and rounds of an evaluation
   bool trains = true;
   std::vector<bool> thawed = {};
   MissedStepCounts missed = {};

@@ -90,8 +90,8 @@ class Placer {
     return static_cast<std::size_t>(most);
   }
 
-  // Of two lives of which a comes first in the list: all uses of a end before any use of b starts,
-  // and b's end before a's of the next step.
+  // Whether lives a and b, a first in the list, never overlap: all uses of a end before any use of
+  // b starts, and those of b end before a's uses in the next step.
   bool apart(const Life& a, const Life& b) const { return before(a, b, 0) && before(b, a, 1); }
 
   // Places each buffer at the lowest offset where it overlaps none that may be alive with it.
