@@ -22,7 +22,9 @@ PLAIN = {
     "duration": "str", "table": "Mapping[str, Any]",
 }  # fmt: skip
 # What the package takes besides values of the table.
-OTHER_FORMS = {"policy": "Sequence[Mapping[str, Any]]", "loss": "Sequence[Mapping[str, Any]]"}
+OTHER_FORMS = {
+    "policy": "Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | FoundPolicy", "loss": "Sequence[Mapping[str, Any]]",
+}
 NOT_KEYWORDS = {"data", "run_dir"}  # parameters of their own
 TABLES = ["Group", "Metric", "Optimizer", "Rule", "Schedule", "Term"]  # classes of _table.py
 OPTIMIZER_CLASSES = {"sgd": "SGD", "rmsprop": "RMSprop", "adamw": "AdamW", "nadam": "NAdam", "radam": "RAdam"}
@@ -186,6 +188,7 @@ class Module:
         lines += ["from tandem_train._paths import Path"] * ("Path" in body)
         ours = [name for name in ("Duration", *TABLES) if re.search(rf"\b{name}\b(?!:)", body)]
         lines += [f"from tandem_train._table import {name} as {name}" for name in sorted(ours)]
+        lines += ["from tandem_train.report import FoundPolicy"] * ("FoundPolicy" in body)
         return "\n".join(lines).rstrip() + "\n" + body + "\n"
 
 

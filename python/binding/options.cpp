@@ -16,6 +16,7 @@ void add_train_options(nb::module_& module) {
   nb::class_<TrainOptions>(module, "TrainOptions")
       .def(nb::init<>())
       .def_rw("overrides", &TrainOptions::overrides)
+      .def_rw("policy", &TrainOptions::policy)
       .def_rw("place", &TrainOptions::place)
       .def_rw("devices", &TrainOptions::devices)
       .def_rw("run_dir", &TrainOptions::run_dir)
@@ -87,6 +88,7 @@ void add_policy_options(nb::module_& module) {
       .def_rw("bind", &PolicyOptions::bind)
       .def_rw("overrides", &PolicyOptions::overrides)
       .def_rw("policy", &PolicyOptions::policy)
+      .def_rw("made", &PolicyOptions::made)
       .def_rw("place", &PolicyOptions::place)
       .def_rw("devices", &PolicyOptions::devices)
       .def_rw("profile", &PolicyOptions::profile)
@@ -104,6 +106,8 @@ void add_policy_options(nb::module_& module) {
 }  // namespace
 
 void add_options(nb::module_& module) {
+  nb::class_<api::Policy>(module, "Policy")
+      .def_static("parse", &api::Policy::parse, nb::arg("text"), nb::arg("name"));
   add_train_options(module);
   add_inspect_options(module);
   add_trained_options(module);

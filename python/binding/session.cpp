@@ -8,6 +8,7 @@
 #include "python/binding/arrays.h"
 #include "python/binding/binding.h"
 #include "python/binding/computing.h"
+#include "python/binding/torch_threads.h"
 #include "tandem/tandem.h"
 
 namespace tandem::python {
@@ -16,32 +17,40 @@ namespace {
 class PythonSession {
  public:
   PythonSession(const std::string& model, std::int64_t batch_size,
-                const std::vector<std::string>& settings) {
-    session_.hold(
-        compute([&] { return std::make_unique<api::Session>(model, batch_size, settings); }));
+                const std::vector<std::string>& settings, const api::Policy* policy) {
+    session_.hold(compute(
+        [&] { return std::make_unique<api::Session>(model, batch_size, settings, policy); }));
   }
 
   double step(const Named& feeds) {
     const Turn turn(is_taken_, name);
     const auto arrays = arrays_of(feeds);
-    return compute([&] { return session_->step(arrays); });
+    return compute([&] {
+      const WithCores cores;
+      return session_->step(arrays);
+    });
   }
 
   Named predict(const Named& feeds) {
     const Turn turn(is_taken_, name);
     const auto arrays = arrays_of(feeds);
     const api::StopToken stop;
-    return numpy_of(compute_stoppable(stop, [&] { return session_->predict(arrays, stop); }));
+    return numpy_of(compute_stoppable(stop, [&] {
+      const WithCores cores;
+      return session_->predict(arrays, stop);
+    }));
   }
 
   Named evaluate(const Named& feeds) {
     const Turn turn(is_taken_, name);
     const auto arrays = arrays_of(feeds);
     const api::StopToken stop;
+    const auto values = compute_stoppable(stop, [&] {
+      const WithCores cores;
+      return session_->evaluate(arrays, stop);
+    });
     nb::dict result;
-    for (const auto& [metric, value] :
-         compute_stoppable(stop, [&] { return session_->evaluate(arrays, stop); }))
-      result[text_object(metric)] = value;
+    for (const auto& [metric, value] : values) result[text_object(metric)] = value;
     return result;
   }
 
@@ -118,8 +127,9 @@ AnyObject to_numpy(const std::string& name, nb::handle array) {
 void add_session(nb::module_& module) {
   module.def("to_numpy", &to_numpy, nb::arg("name"), nb::arg("array").none());
   nb::class_<PythonSession>(module, "Session")
-      .def(nb::init<const std::string&, std::int64_t, const std::vector<std::string>&>(),
-           nb::arg("model"), nb::arg("batch_size"), nb::arg("settings"))
+      .def(nb::init<const std::string&, std::int64_t, const std::vector<std::string>&,
+                    const api::Policy*>(),
+           nb::arg("model"), nb::arg("batch_size"), nb::arg("settings"), nb::arg("policy").none())
       .def("step", &PythonSession::step, nb::arg("feeds"))
       .def("predict", &PythonSession::predict, nb::arg("feeds"))
       .def("evaluate", &PythonSession::evaluate, nb::arg("feeds"))

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "api/program/fragments.h"
+#include "api/program/policy_files.h"
 #include "python/binding/binding.h"
 #include "python/binding/computing.h"
 #include "tandem/tandem.h"
@@ -33,8 +35,11 @@ Named inspect(const std::string& model, const api::InspectOptions& options) {
 
 Named evaluate(const std::string& run, api::TrainedOptions options) {
   options.stop = api::StopToken();
-  return report_of(
-      compute_stoppable(options.stop, [&] { return api::evaluate_run(run, options); }));
+  const api::EvaluationReport report =
+      compute_stoppable(options.stop, [&] { return api::evaluate_run(run, options); });
+  nb::dict fields = report_of(report);
+  fields["html"] = text_object(api::evaluation_html(report));
+  return fields;
 }
 
 Named predict(const std::string& run, api::PredictOptions options) {
@@ -51,19 +56,30 @@ Named policy_plan(const api::PolicyOptions& options) {
   const api::Plan plan = compute([&] { return api::policy_plan(options); });
   nb::dict fields = report_of(plan);
   fields["fits"] = plan.fits;
+  fields["html"] = text_object(api::plan_html(plan));
   return fields;
+}
+
+Named policy_names(const api::PolicyOptions& options, const std::string& at) {
+  return report_of(compute([&] { return api::policy_names(options, at); }));
 }
 
 Named policy_explain(const api::PolicyOptions& options, const std::string& name,
                      const std::string& phase) {
-  return report_of(
-      compute([&] { return api::policy_explain(options, name, api::phase_of(phase)); }));
+  const api::Explanation explanation =
+      compute([&] { return api::policy_explain(options, name, api::phase_of(phase)); });
+  nb::dict fields = report_of(explanation);
+  fields["html"] = text_object(api::explanation_html(explanation));
+  return fields;
 }
 
 Named policy_auto(const api::PolicyOptions& options, api::PolicyAutoOptions automatic) {
   automatic.stop = api::StopToken();
-  return report_of(
-      compute_stoppable(automatic.stop, [&] { return api::policy_auto(options, automatic); }));
+  const api::Report found =
+      compute_stoppable(automatic.stop, [&] { return api::policy_auto(options, automatic); });
+  nb::dict fields = report_of(found);
+  fields["html"] = text_object(api::found_policy_html(found));
+  return fields;
 }
 
 }  // namespace
@@ -74,6 +90,7 @@ void add_tools(nb::module_& module) {
   module.def("predict", &predict, nb::arg("run"), nb::arg("options"));
   module.def("export_run", &export_run, nb::arg("run"), nb::arg("to"), nb::arg("settings"));
   module.def("policy_plan", &policy_plan, nb::arg("options"));
+  module.def("policy_names", &policy_names, nb::arg("options"), nb::arg("at"));
   module.def("policy_explain", &policy_explain, nb::arg("options"), nb::arg("name"),
              nb::arg("phase"));
   module.def("policy_auto", &policy_auto, nb::arg("options"), nb::arg("automatic"));

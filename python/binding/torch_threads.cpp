@@ -11,12 +11,9 @@
 #include <ctime>
 
 #include "api/program/threads.h"
-#include "python/binding/binding.h"
 
 namespace tandem::python {
 namespace {
-
-enum class Way { off, crowd, pause };
 
 // The functions of libgomp that PyTorch calls; null: not loaded.
 struct OpenMp {
@@ -26,7 +23,6 @@ struct OpenMp {
   int (*thread_number)() = nullptr;
   int (*most_threads)() = nullptr;
   int (*processors)() = nullptr;
-  int (*pause)(int kind) = nullptr;
 };
 
 template <class Function>
@@ -45,7 +41,6 @@ OpenMp loaded_openmp() {
   set(all.thread_number, torch, "omp_get_thread_num");
   set(all.most_threads, torch, "omp_get_max_threads");
   set(all.processors, torch, "omp_get_num_procs");
-  set(all.pause, torch, "omp_pause_resource_all");
   const bool has_all = all.parallel != nullptr && all.thread_number != nullptr &&
                        all.most_threads != nullptr && all.processors != nullptr;
   return is_libgomp && has_all ? all : found;
@@ -71,7 +66,7 @@ unsigned long threads_of_process() {
 // PyTorch's threads as the main thread, which alone uses this, knows them.
 class TorchThreads {
  public:
-  Way way = Way::crowd;
+  bool is_off = false;
 
   bool are_there() {
     if (openmp_.parallel == nullptr) {
@@ -88,8 +83,7 @@ class TorchThreads {
   void let_sleep() {
     const auto begin = Clock::now();
     if (begin < next_) return;
-    if (way == Way::crowd) crowd();
-    if (way == Way::pause) pause();
+    crowd();
     const auto end = Clock::now();
     next_ = end + 20 * (end - begin);
   }
@@ -107,12 +101,6 @@ class TorchThreads {
     const std::int64_t now = computed();
     if (now >= 0 && now == computed_) return;  // they sleep
     openmp_.parallel(note_clock, this, static_cast<unsigned>(processors) + 1, 0);
-  }
-
-  // The threads end, and start again with PyTorch's next operation.
-  void pause() {
-    constexpr int omp_pause_soft = 1;
-    if (openmp_.pause != nullptr && threads_of_process() > 1) openmp_.pause(omp_pause_soft);
   }
 
   static void note_clock(void* data) {
@@ -141,13 +129,13 @@ class TorchThreads {
 TorchThreads torch_threads;
 
 // A child process has none of these threads, and libgomp would wait for them.
-void leave_alone() { torch_threads.way = Way::off; }
+void leave_alone() { torch_threads.is_off = true; }
 
 }  // namespace
 
 WithCores::WithCores() {
   static thread_local const bool is_main_thread = gettid() == getpid();
-  if (!is_main_thread || torch_threads.way == Way::off || !torch_threads.are_there()) return;
+  if (!is_main_thread || torch_threads.is_off || !torch_threads.are_there()) return;
   has_other_threads_ = true;
   torch_threads.let_sleep();
   api::set_workers_resting(false);
@@ -161,17 +149,9 @@ WithCores::~WithCores() {
 
 void watch_forks() { pthread_atfork(nullptr, nullptr, leave_alone); }
 
-void set_core_sharing(const std::string& way) {
-  if (way == "off") {
-    torch_threads.way = Way::off;
-    api::set_workers_resting(false);
-  } else if (way == "crowd") {
-    torch_threads.way = Way::crowd;
-  } else if (way == "pause") {
-    torch_threads.way = Way::pause;
-  } else {
-    refuse({.message = "there is no such way", .expected = "off, crowd or pause", .got = way});
-  }
+void set_core_sharing(bool is_on) {
+  torch_threads.is_off = !is_on;
+  api::set_workers_resting(false);
 }
 
 }  // namespace tandem::python

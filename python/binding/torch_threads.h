@@ -1,8 +1,6 @@
 // PyTorch's threads next to those of the library: whichever computes has the cores.
 #pragma once
 
-#include <string>
-
 namespace tandem::python {
 
 /// While it lives the main thread computes with the library. PyTorch's threads, which libgomp lets
@@ -23,7 +21,7 @@ class WithCores {
 /// To be called once, when the module is loaded.
 void watch_forks();
 
-/// How PyTorch's threads are made to sleep: "crowd", "pause", or "off" for not at all.
-void set_core_sharing(const std::string& way);
+/// Off, both leave each other's threads alone: for measurements.
+void set_core_sharing(bool is_on);
 
 }  // namespace tandem::python

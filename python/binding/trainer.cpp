@@ -7,8 +7,10 @@
 #include <exception>
 #include <memory>
 
+#include "api/program/fragments.h"
 #include "python/binding/binding.h"
 #include "python/binding/computing.h"
+#include "python/binding/torch_threads.h"
 #include "tandem/tandem.h"
 
 namespace tandem::python {
@@ -46,6 +48,7 @@ nb::dict fields_of(const api::MetricTable& table) {
   fields["numbers"] = numbers;
   fields["is_matrix"] = table.is_matrix;
   fields["text"] = text_object(api::to_text(table));
+  fields["html"] = text_object(api::metric_table_html(table));
   return fields;
 }
 
@@ -67,6 +70,7 @@ nb::dict fields_of(const api::TrainResult& result) {
   fields["best_step"] = result.best_step;
   fields["interrupted"] = result.interrupted;
   fields["warnings"] = warnings;
+  fields["html"] = text_object(api::train_result_html(result));
   return fields;
 }
 
@@ -149,8 +153,10 @@ class PythonTrainer {
 
   Named run(nb::handle listener) {
     const Turn turn(is_taken_, "Trainer");
-    return fields_of(
-        compute_listening(listener_, listener, stop_, [&] { return trainer_->run(); }));
+    return fields_of(compute_listening(listener_, listener, stop_, [&] {
+      const WithCores cores;
+      return trainer_->run();
+    }));
   }
 
   nb::str summary() {

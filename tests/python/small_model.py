@@ -3,11 +3,11 @@
 import numpy
 
 
-def dense_network(path, weights):
+def dense_network(path, weights, hidden="h"):
     """x [batch, inputs] -> Gemm -> Relu -> Gemm -> y. Weights w1 [hidden, inputs], b1, w2 [outputs, hidden], b2."""
     nodes = [
-        _node("Gemm", ["x", "w1", "b1"], "h", transB=1),
-        _node("Relu", ["h"], "r"),
+        _node("Gemm", ["x", "w1", "b1"], hidden, transB=1),
+        _node("Relu", [hidden], "r"),
         _node("Gemm", ["r", "w2", "b2"], "y", transB=1),
     ]
     graph = b"".join(_bytes(1, node) for node in nodes) + _bytes(2, b"dense")

@@ -60,8 +60,16 @@ class Diverged(Error):
     """The loss, a parameter or a statistic is not finite. `kind` is "diverged"."""
 
 
+_ARGUMENTS = {"--place": "place", "--device": "devices", "--budget": "budgets", "--to": "to"}
+
+
 def error_of(kind: str, diagnostics: list[Diagnostic], text: str) -> Error:
-    """The exception for an error of the library. The extension module calls it."""
+    """The exception for an error of the library, which knows arguments by their names in commands. The extension module
+    calls it.
+    """
+    if any(d.file in _ARGUMENTS for d in diagnostics):
+        diagnostics = [dataclasses.replace(d, file=_ARGUMENTS.get(d.file, d.file)) for d in diagnostics]
+        text = ""
     return (Diverged if kind == "diverged" else Error)(kind, diagnostics, text)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from tandem_train._paths import Path
+from tandem_train.report import FoundPolicy
 
 
 class RunKeys(TypedDict, total=False):
@@ -16,7 +17,7 @@ class RunKeys(TypedDict, total=False):
     # the ONNX file, or a table with the keys below.
     model: Path | Mapping[str, Any]
     # the policy file: where things run and live; "" on the command line: none.
-    policy: Path | Sequence[Mapping[str, Any]]
+    policy: Path | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | FoundPolicy
     # where everything runs that no policy places; auto: the cpu. Default: "auto".
     device: Literal["auto", "cpu", "gpu"]
     # samples per optimizer step, over all processes; auto: the largest power of two whose memory plan fits the devices,
@@ -61,7 +62,7 @@ class SessionKeys(TypedDict, total=False):
     """Keys for a Session."""
 
     # the policy file: where things run and live; "" on the command line: none.
-    policy: Path | Sequence[Mapping[str, Any]]
+    policy: Path | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | FoundPolicy
     # where everything runs that no policy places; auto: the cpu. Default: "auto".
     device: Literal["auto", "cpu", "gpu"]
     # optimizer steps.

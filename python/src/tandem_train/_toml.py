@@ -67,19 +67,6 @@ def settings_of(*groups: Mapping[str, Any] | None) -> list[str]:
     return [f"{key}={value}" for key, value in settings.items()]
 
 
-def rules_in(policy: Any) -> list[str | Mapping[str, Any]] | None:
-    """The rules where a policy is given as such, or as one rule; None where it is the path of a file."""
-    if isinstance(policy, Mapping):
-        return [policy]
-    return list(policy) if isinstance(policy, (list, tuple)) else None
-
-
-def policy_text(rules: Iterable[str | Mapping[str, Any]]) -> str:
-    """A policy.toml of these rules; the first one is in line 3."""
-    lines = [f"  {rule}," for rule in rules_of(rules)]
-    return "\n".join(["policy = 1", "rules = [", *lines, "]", ""])
-
-
 def merged_settings(first: Mapping[str, Any] | None, second: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of both. Raises an Error about a key that both have."""
     given = _mapping_of(first)

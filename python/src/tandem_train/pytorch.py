@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import logging
 import pathlib
@@ -11,9 +12,10 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
-from tandem_train._errors import Diagnostic, Error, refuse
+from tandem_train._errors import Diagnostic, Error, error_of, refuse
 from tandem_train._keywords import SessionKeys
 from tandem_train._module_state import imported_torch
+from tandem_train._paths import Path, path_text
 from tandem_train._toml import merged_settings, texts_of
 from tandem_train.session import Session
 from tandem_train.tools import inspect
@@ -28,6 +30,7 @@ def from_torch(
     inputs: Sequence[str],
     outputs: Sequence[str],
     batch_size: int,
+    file: Path | None = None,
     settings: Mapping[str, Any] | None = None,
     metrics: Sequence[str | Mapping[str, Any]] = (),
     **keys: Unpack[SessionKeys],
@@ -35,9 +38,10 @@ def from_torch(
     """Exports a torch.nn.Module in its training form and opens a Session.
 
     `example_inputs`: a tensor or a tuple, with samples on axis 0, which stays free. `inputs`, `outputs`: names for the
-    arrays of `step` and `predict`. `metrics`: as for a Session. Other keywords are keys of train.toml. Parameters with
-    requires_grad = False, buffers other than running statistics, and rows of tables at padding_idx do not train. The
-    module stays as it is; `Session.copy_to` writes into it.
+    arrays of `step` and `predict`. `file`: the ONNX file to write, for tt.plan or a Trainer; without it none is left.
+    `metrics`: as for a Session. Other keywords are keys of train.toml. Parameters with requires_grad = False, buffers
+    other than running statistics, and rows of tables at padding_idx do not train. The module stays as it is;
+    `Session.copy_to` writes into it.
     """
     torch = imported_torch()
     if not isinstance(module, torch.nn.Module):
@@ -47,11 +51,16 @@ def from_torch(
     if len(examples) != len(inputs):
         expected = f"{len(examples)}, one for each example"
         refuse("each example input needs a name", path="inputs", expected=expected, got=str(len(inputs)))
-    folder = tempfile.TemporaryDirectory(prefix="tandem-")
-    path = pathlib.Path(folder.name) / "model.onnx"
+    folder = tempfile.TemporaryDirectory(prefix="tandem-") if file is None else None
+    path = pathlib.Path(folder.name) / "model.onnx" if folder else pathlib.Path(path_text(file or "", "file"))
     _export(torch, module, examples, path, inputs, outputs)
-    all_keys = _with_rules(_rules(torch, module, path), merged_settings(settings, keys))
-    session = Session(path, batch_size, settings=all_keys, metrics=metrics)
+    name = str(path) if file else f"<{type(module).__name__}>"
+    try:
+        all_keys = _with_rules(_rules(torch, module, path), merged_settings(settings, keys))
+        session = Session(path, batch_size, settings=all_keys, metrics=metrics)
+    except Error as error:
+        found = [dataclasses.replace(d, file=name) if d.file == str(path) else d for d in error.diagnostics]
+        raise error_of(error.kind, found, "" if found != error.diagnostics else str(error)) from None
     session._folder = folder  # type: ignore[attr-defined]  # as long as the session lives
     session._unused = frozenset(name for name, _ in module.named_parameters()) - frozenset(session.parameters)
     return session

@@ -13,28 +13,32 @@ from tandem_train._paths import Path
 class Report:
     """`text` is for people, `data` the parsed JSON of docs/formats.md."""
 
-    def __init__(self, text: str, json_text: str, warnings: list[str]) -> None:
+    def __init__(self, text: str, json_text: str, warnings: list[str], html: str = "") -> None:
         self.text = text
         self.data: Any = json.loads(json_text) if json_text else None
         self.warnings = warnings
+        self._html = html
 
     def __repr__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str | None:  # what notebooks show; None: the text
+        return self._html or None
 
 
 class Plan(Report):
     """A compiled step under a policy, without its memory."""
 
-    def __init__(self, text: str, json_text: str, warnings: list[str], fits: bool) -> None:
-        super().__init__(text, json_text, warnings)
+    def __init__(self, text: str, json_text: str, warnings: list[str], fits: bool, html: str) -> None:
+        super().__init__(text, json_text, warnings, html)
         self.fits = fits
 
 
 class FoundPolicy(Report):
     """A placement that a search has found. `policy`: the text of its policy.toml."""
 
-    def __init__(self, text: str, json_text: str, warnings: list[str], policy: str) -> None:
-        super().__init__(text, json_text, warnings)
+    def __init__(self, text: str, json_text: str, warnings: list[str], policy: str, html: str) -> None:
+        super().__init__(text, json_text, warnings, html)
         self.policy = policy
 
     def save(self, path: Path) -> None:

@@ -13,7 +13,8 @@ from tandem_train._errors import Diagnostic, Error, no_pickle, refuse
 from tandem_train._keywords import SessionKeys
 from tandem_train._module_state import copy_state
 from tandem_train._paths import Path, path_text
-from tandem_train._toml import merged_settings, policy_text, rules_in, settings_of
+from tandem_train._policy import made_policy
+from tandem_train._toml import merged_settings, settings_of
 from tandem_train._values import count_of, learning_rate_of
 from tandem_train.parameters import Parameters
 
@@ -25,8 +26,8 @@ class Session:
     """`step` runs forward, backward and update on arrays of up to `batch_size` samples.
 
     Settings are keys of train.toml: those of the model, its parameters, loss, optimizer, precision, policy and device.
-    `loss` may be one term or a list of them, `policy` a list of rules. A session refuses every other key by name. It
-    serves one thread at a time.
+    `loss` may be one term or a list of them; `policy` a file, rules, the text of a file or what tt.auto has found. A
+    session refuses every other key by name. It serves one thread at a time.
     """
 
     def __init__(
@@ -45,12 +46,9 @@ class Session:
             refuse("metrics are a list", path="metrics", got=repr(metrics))
         if metrics:
             given = merged_settings(given, {"eval.metrics": metrics})
-        with tempfile.TemporaryDirectory(prefix="tandem-") as folder:
-            if (rules := rules_in(given.get("policy"))) is not None:
-                policy = pathlib.Path(folder) / "policy.toml"
-                policy.write_text(policy_text(rules), encoding="utf-8")
-                given["policy"] = policy
-            self._session = _tandem.Session(path_text(model, "model"), samples, settings_of(given))
+        if (policy := made_policy(given.get("policy"))) is not None:
+            given.pop("policy")
+        self._session = _tandem.Session(path_text(model, "model"), samples, settings_of(given), policy)
         self._parameters = Parameters(self._session)
         self._statistics_names: tuple[str, ...] | None = None  # None: not known yet
         self._unused: frozenset[str] = frozenset()  # parameters of the module that the export left out

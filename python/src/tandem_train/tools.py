@@ -47,7 +47,8 @@ def evaluate(run: Path, *, data: Iterable[Path] = (), **options: Any) -> Report:
     """
     filled = _trained(_tandem.TrainedOptions(), data, options)
     _refuse_unknown("evaluate", options)
-    return _report(_tandem.evaluate(path_text(run, "run"), filled))
+    fields = _tandem.evaluate(path_text(run, "run"), filled)
+    return Report(fields["text"], fields["json"], fields["warnings"], fields["html"])
 
 
 def predict(
