@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Measures what Python adds to the steps of a Session, and whether they take memory or disturb PyTorch.
+"""Measures what Python adds to the steps of a Session, and whether they take memory.
 
-PYTHONPATH=build/python python3 bench/python_steps.py [--steps 100000] [--rounds 5] [--loop PROGRAM] [--torch]
+PYTHONPATH=build/python python3 bench/python_steps.py [--steps 100000] [--rounds 5] [--loop PROGRAM]
 
 Prints how resident memory changes from a tenth of the steps to all of them; microseconds of processor time a step in
 Python and, with --loop, in a C++ program that takes the same steps (bench/session_steps.cpp), alternating, with the
-least and the greatest of all rounds; with --torch, the time that steps of both take in one process when they alternate,
-relative to each alone. That is wall-clock time and wants an idle machine: load averages are printed.
+least and the greatest of all rounds.
 """
 
 import argparse
@@ -78,52 +77,15 @@ def overhead(rounds, loop, steps=4000):
         print(f"difference {spread([a - b for a, b in zip(mine, theirs)])} us a step")
 
 
-def next_to_torch(rounds, count=40):
-    """Steps that take some milliseconds with all threads on both sides."""
-    import torch
-
-    torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Linear(512, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 512))
-    x, y = torch.randn(256, 512), torch.randn(256, 512)
-    options = {"loss": tt.loss.mse("y", "t"), "optimizer": tt.optim.SGD(lr=1e-3)}
-    session = tt.from_torch(net, x[:2], inputs=["x"], outputs=["y"], batch_size=256, **options)
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-
-    def of_torch():
-        optimizer.zero_grad()
-        torch.nn.functional.mse_loss(net(x), y).backward()
-        optimizer.step()
-
-    def of_session():
-        session.step(x=x, t=y)
-
-    def both():
-        of_session()
-        of_torch()
-
-    for step in (of_session, of_torch, both):
-        seconds_of(step, 5)
-    ratios, alone = [], []
-    for _ in range(rounds):
-        own, torchs, together = (seconds_of(step, count) for step in (of_session, of_torch, both))
-        ratios.append(together / (own + torchs))
-        alone.append((1e3 * own / count, 1e3 * torchs / count))
-    print(f"alone      session {spread([a for a, _ in alone], 2)} ms, torch {spread([b for _, b in alone], 2)} ms a step")
-    print(f"both       {spread(ratios, 3)} times the sum of each alone")
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--loop")
-    parser.add_argument("--torch", action="store_true")
     chosen = parser.parse_args()
     print(f"load       {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     memory(chosen.steps)
     overhead(chosen.rounds, chosen.loop)
-    if chosen.torch:
-        next_to_torch(chosen.rounds)
     print(f"load       {os.getloadavg()[0]:.1f}")
 
 
