@@ -135,7 +135,6 @@ TEST_F(CTrainerTest, TakesThePolicyOfAFileOfATextOrNone) {
     create({"steps=2", "checkpoint.every=2 steps", named.c_str()});
     EXPECT_OK(tandem_trainer_run(trainer_, &result_));
     tandem_trainer_close(&trainer_);
-    config_.overrides = {};  // they were those of `create`
     return read_file(run_dir_ + "/policy.toml");
   };
   EXPECT_EQ(policy_of_run("configuration"), read_file(file));
@@ -148,11 +147,13 @@ TEST_F(CTrainerTest, TakesThePolicyOfAFileOfATextOrNone) {
   EXPECT_EQ(policy_of_run("earlier"), read_file(file));
   config_.struct_size = sizeof config_;
 
+  config_.overrides = {};
   config_.policy = file.c_str();
   EXPECT_EQ(tandem_trainer_create(&config_, &trainer_), TANDEM_USAGE);
   EXPECT_THAT(tandem_error_message(), HasSubstr("config.policy_text"));
   config_.policy_text = nullptr;
   EXPECT_EQ(policy_of_run("file"), read_file(file));
+  config_.overrides = {};
   config_.policy = "absent.toml";
   EXPECT_EQ(tandem_trainer_create(&config_, &trainer_), TANDEM_USAGE);
   EXPECT_THAT(tandem_error_message(), HasSubstr("absent.toml"));

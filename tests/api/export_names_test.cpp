@@ -64,7 +64,8 @@ class ExportNames : public ::testing::Test {
   }
   std::vector<std::string> names() const {
     std::vector<std::string> all;
-    for (const NamedTensor& tensor : SafetensorsFile(file_).tensors()) all.push_back(tensor.name);
+    const SafetensorsFile file(file_);
+    for (const NamedTensor& tensor : file.tensors()) all.push_back(tensor.name);
     return all;
   }
 

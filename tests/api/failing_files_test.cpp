@@ -52,8 +52,8 @@ TEST_F(FailingFiles, AboveTheLimitOfTheShellNothingIsLeft) {
       run_program("data prepare " + config_ + " 2> " + said_, "ulimit -f 8; ");  // 4 KiB
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(read_file(said_), HasSubstr("cannot write: File too large (raise the limit of a "
-                                          "file's size (ulimit -f), or name another folder with "
-                                          "data.cache)"));
+                                          "file's size (ulimit -f), or name another folder: "
+                                          "data.cache = "));
   EXPECT_THAT(list_directory(folder_ / ("runs/data/" + list_directory(folder_ / "runs/data")[0])),
               IsEmpty());
 }

@@ -175,9 +175,10 @@ TEST_F(ImageRuns, CheckListsAllPicturesAndLabelsThatTrainingRefuses) {
   const Ended labels = check(" data.on_bad=skip");
   EXPECT_EQ(labels.code, 4);
   EXPECT_THAT(labels.text,
-              HasSubstr("more8/0.png: data.fields.labels: out of range: a label is not "
-                        "a class of "));
-  EXPECT_THAT(labels.text, HasSubstr("expected 0 to 9, got 11"));
+              HasSubstr("more7/0.png: data.fields.labels: out of range (and 1 row more): a label "
+                        "is not a class of "));
+  EXPECT_THAT(labels.text,
+              HasSubstr("expected 0 to 9, got 10; all that are out of range: 10 to 11"));
 }
 
 // The state before the damaged picture is saved, and the resumed run skips the picture.

@@ -94,7 +94,8 @@ TEST(ProposedRules, MakesTheListsThatAreMissing) {
       "  { at = \"**\", on = \"gpu\" },\n  { at = \"embed.**\", on = \"cpu\" },\n"
       "  { at = \"head.**\", on = \"cpu\" },\n]\n";
   EXPECT_EQ(taken({lines, false}, {0, 1, 2}, "policy = 1\n"), "policy = 1\nrules = [\n" + rules);
-  EXPECT_EQ(taken({lines, false}, {0, 1, 2}, "rules = []\n"), "policy = 1\nrules = [\n" + rules);
+  EXPECT_EQ(taken({lines, false}, {0, 1, 2}, "policy = 1\nrules = []\n"),
+            "policy = 1\nrules = [\n" + rules);
   EXPECT_EQ(taken({lines, true}, {0, 1, 2}, "policy = 1\n"),
             replace_auto("policy = 1\n", "p.toml", lines));
   EXPECT_EQ(taken({lines, true}, {}, file), file);

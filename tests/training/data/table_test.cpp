@@ -379,7 +379,7 @@ TEST(Table, RangesAreCheckedWithTheirLines) {
   const std::string text = error_of([&] { sets.train->check_range(0, 7, nullptr); });
   EXPECT_THAT(text,
               HasSubstr("a:4: data.fields.x: out of range (and 1 row more): expected 0 to 6, got "
-                        "-1; all that are out of range: -1 to 7"));
+                        "-1, of the column \"n\"; all that are out of range: -1 to 7"));
 }
 
 }  // namespace
