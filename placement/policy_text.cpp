@@ -39,7 +39,7 @@ ConfigValue parsed_value(const std::string& toml) {
 }  // namespace
 
 std::string rule_value(const std::string& key, const std::string& written) {
-  const KeyInfo* info = policy_keys().find("rules[]." + key);
+  const KeyInfo* info = key.empty() ? nullptr : policy_keys().find("rules[]." + key);
   if (!info) {
     std::vector<std::string> known;
     for (const KeyInfo& k : policy_keys().keys) {

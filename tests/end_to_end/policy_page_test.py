@@ -125,7 +125,7 @@ class Edits(Project):
             self.assertIn(words, refused.exception.body["error"]["message"])
         self.assertEqual(self.page.get("/api/state"), before)
         # One that may match nothing, and one that holds already, change nothing.
-        for rule in ('{ at = "block.0.**", on = "cpu", optional = true }', '{ at = "**", on = "gpu" }'):
+        for rule in ('{ at = "block.0.**", on = "cpu", optional = true }', '{ at = "token.**", on = "cpu" }'):
             self.assertEqual(self.rules(self.page.post("/api/edit", revision=before["revision"], add=rule)), self.rules(before))
 
     def test_remedies_can_be_taken_over(self):
