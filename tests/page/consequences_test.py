@@ -105,7 +105,9 @@ class Proposals(PageTest):
 
     def test_a_search_without_my_rules_removes_them(self):
         self.select("head")
-        self.place("on", "cpu")
+        self.place("on", "gpu")
+        rule = '{ at = "head.**", on = "gpu" }'
+        self.assertIn(rule, self.rules())
         self.tab("Search")
         self.page.get_by_label("keep my rules").uncheck()
         offers = self.search()
@@ -113,7 +115,7 @@ class Proposals(PageTest):
         before = self.server.state()["revision"]
         self.page.get_by_role("button", name="Take over all").click()
         self.wait_for_revision(before)
-        self.assertNotIn('{ at = "head.**", on = "cpu" }', self.rules())
+        self.assertNotIn(rule, self.rules())
         expect(offers).to_have_count(0)
         self.page.get_by_role("button", name="Undo").click()
         expect(offers).not_to_have_count(0)
