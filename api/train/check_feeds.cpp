@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -121,6 +122,22 @@ void check_feeds(const FieldChecks& checks, const Tensors& feeds, const FieldTyp
     }
   }
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+}
+
+std::vector<Diagnostic> not_finite_feeds(const Tensors& feeds, const FieldTypes& types) {
+  std::vector<Diagnostic> found;
+  for (const auto& [name, fed] : feeds) {
+    const TensorType& type = types.at(name);
+    if (!is_float(type.dtype) || type.shape.empty() || type.shape[0] == 0) continue;
+    FedArrays one;
+    one.add(name, host_tensor(fed, name));
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(type.shape[0]));
+    std::iota(rows.begin(), rows.end(), 0);
+    const std::shared_ptr<const tandem::DataSource> source = std::move(one).source();
+    for (Diagnostic& d : not_finite_samples(*source, {0}, rows, nullptr))
+      found.push_back(of_feed(std::move(d), true));
+  }
+  return found;
 }
 
 std::shared_ptr<const tandem::DataSource> source_of_feeds(const Tensors& feeds,

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "engine/data/data_source.h"
+#include "engine/graph/error.h"
 #include "engine/train/divergence/check_integers.h"
 #include "engine/train/graph/add_losses.h"
 #include "tandem/tensor.h"
@@ -16,6 +18,10 @@ namespace tandem::api {
 /// sample.
 void check_feeds(const FieldChecks& checks, const Tensors& feeds, const FieldTypes& types,
                  std::int64_t samples);
+
+/// Rows of floats with nan or, where there are none, with infinities: the cause of a loss that is
+/// not finite.
+std::vector<Diagnostic> not_finite_feeds(const Tensors& feeds, const FieldTypes& types);
 
 /// The feeds as a data set, where index i of axis 0 of each of them is sample i; null: there is
 /// none. Throws Error{usage} where one has another number of samples.

@@ -221,7 +221,7 @@ double Session::step(const Tensors& feeds) {
   refuse_reported(program, my.errors, " at step " + std::to_string(my.steps));
   if (my.parts.devices.size() > 1) check_order(my.engine);
   const double loss = *static_cast<const float*>(program.output(training.loss_output, ticket));
-  my.refuse_divergence(training, loss, ticket);
+  my.refuse_divergence(training, loss, ticket, feeds, types);
   return loss;
 }
 
@@ -232,7 +232,8 @@ void Session::Impl::check_fed_values(const Feeds& feeds, const FieldTypes& fed,
 }
 
 void Session::Impl::refuse_divergence(const BoundProgram& training, double loss,
-                                      std::uint64_t ticket) {
+                                      std::uint64_t ticket, const Feeds& feeds,
+                                      const FieldTypes& fed) {
   if (!std::isfinite(loss)) {
     Diagnostic d;
     d.message = "the loss is not finite at step " + std::to_string(steps);
@@ -241,7 +242,10 @@ void Session::Impl::refuse_divergence(const BoundProgram& training, double loss,
     d.fix = "lower optimizer.lr, or set optimizer.clip_norm";
     if (config.precision.compute == DType::float16)
       d.fix += "; float16 ends at 65504: precision.compute = \"bfloat16\" goes further";
-    throw Error(ErrorKind::diverged, std::move(d));
+    std::vector<Diagnostic> problems = not_finite_feeds(feeds, fed);
+    if (!problems.empty()) d.fix = "";  // it is the data
+    problems.insert(problems.begin(), std::move(d));
+    throw Error(ErrorKind::diverged, std::move(problems));
   }
   if (training.scale_output < 0) return;
   const auto at = [&](int output) { return training.program->output(output, ticket); };

@@ -69,8 +69,9 @@ struct Session::Impl {
   std::uint64_t steps = 0, predictions = 0;
   LossScaleWatch scale_watch;
   ErrorWord errors;
-  std::optional<bool> samples_are_alone;  // what `predicts_samples_alone` has found
-  std::optional<FieldChecks> checks;      // checks of what is fed, from the first step on
+  std::optional<bool> samples_are_alone;              // what `predicts_samples_alone` has found
+  std::optional<std::vector<std::string>> id_inputs;  // inputs that choose rows of parameters
+  std::optional<FieldChecks> checks;  // checks of what is fed, from the first step on
   /// Parameters that were set, or that start from other values than the file's, before a program
   /// holds them.
   std::map<std::string, HostTensor> written;
@@ -115,8 +116,11 @@ struct Session::Impl {
                         std::int64_t part = 0);
   /// Throws Error{data} for labels and ids out of range in the feeds of the next step.
   void check_fed_values(const Feeds& feeds, const FieldTypes& fed, std::int64_t batch);
+  /// Throws Error{data} for ids out of range in feeds of predict.
+  void check_fed_ids(const Feeds& feeds, const FieldTypes& fed, std::int64_t samples);
   /// Throws where the last step has no finite loss, or where no loss scale helps.
-  void refuse_divergence(const BoundProgram& training, double loss, std::uint64_t ticket);
+  void refuse_divergence(const BoundProgram& training, double loss, std::uint64_t ticket,
+                         const Feeds& feeds, const FieldTypes& fed);
   /// Moves `written` into the states that exist once a program was made; returns their names.
   std::set<std::string> write_states();
   /// The learning rate `base` in proportion to a learning rate that was set.

@@ -66,6 +66,21 @@ std::int64_t Session::Impl::samples_to_predict(const FieldTypes& fed) {
               Diagnostic{.message = "predict needs at least one fed tensor with a batch axis"});
 }
 
+void Session::Impl::check_fed_ids(const Feeds& feeds, const FieldTypes& fed,
+                                  std::int64_t samples) {
+  if (!id_inputs) {
+    id_inputs.emplace();
+    for (const NamedValue& input : forward().inputs) {
+      if (looked_up_rows(forward(), input.name) > 0) id_inputs->push_back(input.name);
+    }
+  }
+  Feeds ids;  // labels may be missing or stand for nothing
+  for (const std::string& name : *id_inputs) {
+    if (const auto found = feeds.find(name); found != feeds.end()) ids.insert(*found);
+  }
+  if (!ids.empty()) check_fed_values(ids, fed, samples);
+}
+
 bool Session::Impl::predicts_samples_alone() {
   if (samples_are_alone) return *samples_are_alone;
   const auto find_out = [&] {
@@ -121,6 +136,7 @@ Tensors Session::predict(const Tensors& feeds, const StopToken& stop) {
   const FieldTypes types = types_of_feeds(feeds);
   my.refuse_unknown(feeds);
   const std::int64_t samples = my.samples_to_predict(types);
+  my.check_fed_ids(feeds, types, samples);
   const std::int64_t most = my.config.batch_size;
   if (samples <= most || !my.predicts_samples_alone())
     return my.predict_batch(feeds, types, samples);

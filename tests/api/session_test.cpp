@@ -28,6 +28,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Key;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 const std::vector<std::string> adam{cross_entropy, "optimizer.kind=adam", "optimizer.lr=0.003"};
@@ -306,6 +307,17 @@ TEST(SessionErrorsTest, FeedsThatNobodyTakes) {
   feeds.erase("imge");
   EXPECT_EQ(session.predict(feeds).at("logits").floats(),  // labels are ignored
             session.predict(training_digits().image(0, 8)).at("logits").floats());
+}
+
+TEST(SessionErrorsTest, ArraysThatMakeALossNotFiniteAreNamed) {
+  Session session = open(8);
+  Tensors feeds = training_digits().batch(0, 8);
+  std::vector<float> image = feeds.at("image").floats();
+  image[2 * 64 + 5] = std::numeric_limits<float>::quiet_NaN();
+  feeds["image"] = Tensor::copy_of({8, 1, 8, 8}, image);
+  EXPECT_THAT(error_of([&] { session.step(feeds); }),
+              AllOf(HasSubstr("the loss is not finite at step 1"), HasSubstr("image: row 3: nan"),
+                    Not(HasSubstr("optimizer.lr"))));
 }
 
 TEST(SessionErrorsTest, BatchesThatAreNone) {

@@ -137,5 +137,15 @@ TEST_F(SessionValues, AllThatIsWrongIsSaidTogether) {
       AllOf(HasSubstr("ids: row 1: out of range (and 1 row more)"), HasSubstr("labels: row 4: ")));
 }
 
+TEST_F(SessionValues, IdsOfPredictHaveRows) {
+  Session session = open(cross_entropy_);
+  const auto refused = [&](std::int64_t id) {
+    return error_of([&] { session.predict(classes({0, id, 2, 1, 0}, {0, 0, 0, 9, 0})); });
+  };
+  EXPECT_THAT(refused(-1), AllOf(HasSubstr("ids: row 2: out of range"), HasSubstr("got -1")));
+  EXPECT_THAT(refused(5), HasSubstr("expected 0 to 4, got 5"));
+  EXPECT_EQ(session.predict(classes({0, 4, 2}, {9, 9, 9})).at("logits").shape()[0], 3);
+}
+
 }  // namespace
 }  // namespace tandem::api

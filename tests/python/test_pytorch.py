@@ -112,6 +112,35 @@ def test_statistics_that_stay_are_those_of_the_module():
         numpy.testing.assert_allclose(session.predict(image=x)["logits"], net.eval()(x), atol=1e-5)
 
 
+def test_parts_in_evaluation_stay_so():
+    """As in fine-tuning: statistics of one layer and a dropout stay as in eval()."""
+
+    def made():
+        net = nn.Sequential(block(), nn.Dropout(0.5))
+        for step in range(3):
+            net(images(step)[0])
+        net[0].bn1.eval()
+        net[0].bn1.requires_grad_(False)
+        net[1].eval()
+        return net
+
+    net, own = made(), made()
+    session = tt.from_torch(net, images(0)[0], **BLOCK, settings=CROSS_ENTROPY)
+    optimizer = torch.optim.AdamW([p for p in own.parameters() if p.requires_grad], lr=0.01, weight_decay=0.1)
+    for step in range(5):
+        x, labels = images(step)
+        loss = nn.functional.cross_entropy(own(x), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        assert session.step(image=x, labels=labels) == pytest.approx(loss.item(), abs=1e-5)
+    session.copy_to(net)
+    for name, value in own.state_dict().items():
+        if "num_batches" not in name and "bn2.running" not in name:
+            numpy.testing.assert_allclose(net.state_dict()[name], value, atol=2e-5, err_msg=name)
+    assert torch.equal(net[0].bn1.running_mean, made()[0].bn1.running_mean)
+
+
 def test_states_go_to_other_modules_and_back():
     net, other = block(), Block()
     session = tt.from_torch(net, images(0)[0], **BLOCK, settings=CROSS_ENTROPY)
@@ -132,6 +161,8 @@ def test_states_go_to_other_modules_and_back():
 
 def test_copy_to_is_strict():
     session = tt.from_torch(block(), images(0)[0], **BLOCK, settings=CROSS_ENTROPY)
+    with pytest.raises(tt.Error, match="device meta"):
+        session.copy_to(block().to("meta"))
     other = block()
     other.fc, other.more = nn.Linear(6, 4), nn.Linear(2, 2)
     del other.bn2
@@ -213,6 +244,11 @@ def test_mistakes_are_named():
         tt.from_torch(dense, x, inputs=["x"], outputs=["y"], batch_size=8)
     with pytest.raises(tt.Error, match="needs a name"):
         tt.from_torch(nn.Linear(4, 3), (x, x), inputs=["x"], outputs=["y"], batch_size=8)
+    for inputs, outputs in ((["x", "x"], ["y"]), (["x", "y"], ["y"]), (["x", ""], ["y"])):
+        with pytest.raises(tt.Error, match="a name of its own"):
+            tt.from_torch(nn.Bilinear(4, 4, 3), (x, x), inputs=inputs, outputs=outputs, batch_size=8)
+    with pytest.raises(tt.Error, match=r"each output of the module needs a name.*2.*1"):
+        tt.from_torch(nn.RNN(4, 3, batch_first=True), x[:, None], inputs=["x"], outputs=["y"], batch_size=8)
     with pytest.raises(tt.Error, match="list of str"):
         tt.from_torch(nn.Linear(4, 3), x, inputs="x", outputs=["y"], batch_size=8)
     with pytest.raises(tt.Error, match="cannot export"):

@@ -17,6 +17,8 @@ def copy_state(state: Mapping[str, Array], module: Any, unused: Collection[str] 
     torch = imported_torch()
     if not isinstance(module, torch.nn.Module):
         refuse("this is no module of PyTorch", expected="a torch.nn.Module", got=type(module).__name__)
+    if any(tensor.is_meta for tensor in module.state_dict().values()):
+        refuse("this module is on the device meta, which keeps no values", fix="module.to_empty(device='cpu')")
     own = {name: tensor for name, tensor in module.state_dict().items() if tensor.is_floating_point()}
     trained = dict(module.named_parameters(remove_duplicate=False))
     written = {(own[name].data_ptr(), own[name].shape) for name in state if name in own}

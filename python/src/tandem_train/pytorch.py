@@ -37,6 +37,8 @@ def from_torch(
 ) -> Session:
     """Exports a torch.nn.Module in its training form and opens a Session.
 
+    Parts in eval() stay so, for example a BatchNorm with its running statistics, unless the whole module is in eval().
+
     `example_inputs`: a tensor or a tuple, with samples on axis 0, which stays free. `inputs`, `outputs`: names for the
     arrays of `step` and `predict`. `file`: the ONNX file to write, for tt.plan or a Trainer; without it none is left.
     `metrics`: as for a Session. Other keywords are keys of train.toml. Parameters with requires_grad = False, buffers
@@ -51,12 +53,14 @@ def from_torch(
     if len(examples) != len(inputs):
         expected = f"{len(examples)}, one for each example"
         refuse("each example input needs a name", path="inputs", expected=expected, got=str(len(inputs)))
+    for name in {"", *(name for name in [*inputs, *outputs] if [*inputs, *outputs].count(name) > 1)} & {*inputs, *outputs}:
+        refuse("each input and output needs a name of its own", path="inputs, outputs", got=repr(name))
     folder = tempfile.TemporaryDirectory(prefix="tandem-") if file is None else None
     path = pathlib.Path(folder.name) / "model.onnx" if folder else pathlib.Path(path_text(file or "", "file"))
     _export(torch, module, examples, path, inputs, outputs)
     name = str(path) if file else f"<{type(module).__name__}>"
     try:
-        all_keys = _with_rules(_rules(torch, module, path), merged_settings(settings, keys))
+        all_keys = _in_modes_of_the_file(_with_rules(_rules(torch, module, path), merged_settings(settings, keys)))
         session = Session(path, batch_size, settings=all_keys, metrics=metrics)
     except Error as error:
         found = [dataclasses.replace(d, file=name) if d.file == str(path) else d for d in error.diagnostics]
@@ -71,13 +75,15 @@ def _export(torch: Any, module: Any, examples: tuple[Any, ...], path: Any, input
     buffers = {name: b.detach().cpu().clone().numpy() for name, b in module.named_buffers() if b.is_floating_point()}
     try:
         with _unchanged(torch, module), _quiet():
+            if not module.training:
+                module.train()
             torch.onnx.export(
                 module,
                 examples,
                 str(path),
                 dynamo=False,
                 opset_version=OPSET,
-                training=torch.onnx.TrainingMode.TRAINING,
+                training=torch.onnx.TrainingMode.PRESERVE,  # each part in its own mode
                 do_constant_folding=False,
                 input_names=inputs,
                 output_names=outputs,
@@ -88,14 +94,18 @@ def _export(torch: Any, module: Any, examples: tuple[Any, ...], path: Any, input
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
         raise Error("usage", [Diagnostic("PyTorch cannot export this module to ONNX", got=text)]) from error
-    _set_buffers(path, buffers)
+    _complete(path, buffers, outputs)
 
 
-def _set_buffers(path: pathlib.Path, buffers: dict[str, Any]) -> None:
-    """The file has running statistics after the step that the exporter has traced: here come those before it."""
+def _complete(path: pathlib.Path, buffers: dict[str, Any], outputs: list[str]) -> None:
+    """Refuses outputs without a name. The running statistics are those after the step that the exporter has traced: here
+    come those before it.
+    """
     import onnx
 
     model = onnx.load(path, load_external_data=False)
+    if len(model.graph.output) != len(outputs):
+        refuse("each output of the module needs a name", path="outputs", expected=f"{len(model.graph.output)}", got=f"{len(outputs)}")
     for tensor in model.graph.initializer:
         if tensor.name in buffers and not tensor.external_data:
             tensor.CopyFrom(onnx.numpy_helper.from_array(buffers[tensor.name], tensor.name))
@@ -133,6 +143,14 @@ def _with_rules(rules: dict[str, list[dict[str, Any]]], keys: dict[str, Any]) ->
         else:
             result[f"parameters.{key}"] = [*own, *result.get(f"parameters.{key}", [])]
     return result
+
+
+def _in_modes_of_the_file(keys: dict[str, Any]) -> dict[str, Any]:
+    """The settings in which a BatchNormalization trains if its module did, where the caller does not say otherwise."""
+    if "model" not in keys:
+        return {"model.batch_norm": "file", **keys}
+    table = keys["model"]
+    return {**keys, "model": {"batch_norm": "file", **table}} if isinstance(table, Mapping) else keys
 
 
 @contextlib.contextmanager
