@@ -240,12 +240,28 @@ class Plans(Project):
             self.assertEqual(plan, self.plan_of_command(text), text)
 
     def check_memory(self, state):
-        """No point of the curves is above the peak of its device."""
+        """The highest point of each curve is the peak of its device, which is that of the plan."""
+        self.assertEqual({device["device"] for device in state["memory"] if device["peak"]},
+                         {name for name, device in state["plan"]["devices"].items() if device["peak"]})
         for device in state["memory"]:
             held = sum(device["persistent"].values())
-            most = max((sum(point) for point in zip(device["gradients"], device["activations"], device["workspace"])), default=0)
-            self.assertLessEqual(held + most, device["peak"])
-            self.assertEqual(device["at_ms"], sorted(device["at_ms"]))
+            most = max(sum(point) for point in zip(device["gradients"], device["activations"], device["workspace"]))
+            self.assertEqual(held + most, device["peak"])
+            if device["peak"]:
+                self.assertEqual(device["peak"], state["plan"]["devices"][device["device"]]["peak"])
+            self.assertEqual((device["at_ms"][0], device["at_ms"]), (0, sorted(device["at_ms"])))
+            self.assertTrue(all(low >= 0 for low in device["persistent"].values()))
+
+    def test_memory_follows_the_queues(self):
+        """A gradient lies in the memory of the host from its copy to the update that reads it."""
+        state = self.place(self.page.get("/api/state"), "", on="gpu")
+        state = self.place(state, "", state="cpu")
+        timeline = self.page.get("/api/timeline")
+        cpu = next(device for device in state["memory"] if device["device"] == "cpu")
+        copied = max(next(queue for queue in timeline["queues"] if queue["role"] == "copy_out")["bytes"])
+        most = max(map(sum, zip(cpu["gradients"], cpu["activations"], cpu["workspace"])))
+        self.assertGreaterEqual(most, copied)
+        self.assertLessEqual(cpu["at_ms"][-1], timeline["step_ms"])
 
     def test_the_state_says_what_the_plan_says(self):
         state = self.page.get("/api/state")

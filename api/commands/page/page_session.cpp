@@ -6,6 +6,7 @@
 #include "api/commands/page/page_edits.h"
 #include "api/commands/page/placed_items.h"
 #include "api/commands/page/request_body.h"
+#include "api/commands/page/step_memory.h"
 #include "api/commands/page/step_times.h"
 #include "engine/formats/paths.h"
 #include "placement/auto/arguments.h"

@@ -1,4 +1,4 @@
-// A planned step over time: what its queues do, and what its devices hold.
+// A planned step over time: what its queues do.
 #pragma once
 
 #include "api/commands/page/page_error.h"
@@ -9,8 +9,5 @@ namespace tandem::api {
 
 /// The queues of the last micro-batch with their kernels and copies, by the cost model.
 PageJson timeline_of(const PlannedStep& step, const ResolvedPolicy& resolved);
-
-/// The bytes in use on each device while that micro-batch runs, on the same clock.
-PageJson memory_over_step(const PlannedStep& step, const ResolvedPolicy& resolved);
 
 }  // namespace tandem::api

@@ -2,6 +2,11 @@
 
 const memoryKinds =
   [["gradients", "gradients", 0.62], ["activations", "activations", 0.42], ["workspace", "workspace", 0.9]];
+/// What a device holds all the time. The reserve is gaps between the buffers that come and go, and
+/// room for queues that are faster or slower than predicted.
+const persistentKinds = [
+  ["parameters", "parameters"], ["state", "state"], ["others", "inputs and outputs"], ["reserve", "reserve"]
+];
 const chartHeight = 100;
 
 const persistentOf = memory => Object.values(memory.persistent).reduce((sum, bytes) => sum + (bytes || 0), 0);
@@ -56,9 +61,8 @@ function pointAt(times, ms) {
 
 function memoryChart(memory, end) {
   const top = topOf(memory), name = memory.device;
-  const parts = [["parameters", memory.persistent.parameters], ["state", memory.persistent.state]]
-                  .filter(([, bytes]) => bytes)
-                  .map(([kind, bytes]) => `${kind} ${bytesText(bytes)}`)
+  const parts = persistentKinds.filter(([key]) => memory.persistent[key])
+                  .map(([key, kind]) => `${kind} ${bytesText(memory.persistent[key])}`)
                   .join(", ");
   const limit = memory.limit && memory.limit <= top;
   return element(
@@ -66,7 +70,7 @@ function memoryChart(memory, end) {
     element(
       "figcaption", {}, deviceTag(name),
       element(
-        "span", {class: "quiet"}, ` ${bytesText(memory.peak)}`,
+        "span", {class: "quiet"}, ` peak ${bytesText(memory.peak)}`,
         memory.limit ? ` of ${bytesText(memory.limit)}` : "", parts ? ` · all the time ${parts}` : "")),
     element(
       "div", {class: "plot"},

@@ -33,15 +33,7 @@ function fromZero(timeline) {
       path: sorted("path")
     };
   });
-  return {...timeline, origin, queues};
-}
-
-/// Memory on the same clock; a device where nothing changes has one point.
-function memoryFromZero(memory) {
-  if (!memory.at_ms.length)
-    return {...memory, at_ms: [0], gradients: [0], activations: [0], workspace: [0], paths: [""]};
-  const origin = stepView.timeline ? stepView.timeline.origin : memory.at_ms[0];
-  return {...memory, at_ms: memory.at_ms.map((ms, i) => i ? Math.max(0, ms - origin) : 0)};
+  return {...timeline, queues};
 }
 
 async function fetchTimeline() {
@@ -133,7 +125,7 @@ function stepEvents(end) {
 function showStep(panel) {
   const {state} = store;
   if (stepView.revision !== state.revision) fetchTimeline();
-  stepView.memory = (state.memory || []).map(memoryFromZero);
+  stepView.memory = state.memory || [];
   const timeline = stepView.revision === state.revision ? stepView.timeline : null;
   const end = (timeline && timeline.step_ms) || state.plan.time.step_ms || 1;
   const cursor = () =>
