@@ -184,6 +184,7 @@ PageJson ModelTree::json(const Graph& graph, const PolicyItems& items) const {
       const State& state = graph.states[static_cast<std::size_t>(p.state)];
       json["trains"] = state.trainable;
       json["reason"] = state.reason;
+      json["update"] = "optimizer." + state.name;  // the node that updates it
       json["read_by"] = of(p.readers, of_operator_);
     }
     list.push_back(std::move(json));

@@ -5,18 +5,23 @@
 function treeOf(model) {
   const parts =
     model.items.map((item, id) => ({...item, id, children: [], inside: [], depth: 0, joined: null}));
-  const byPath = new Map();
+  const byPath = new Map(), byUpdate = new Map();
   for (const part of parts) {
     part.parent = part.parent === null ? null : parts[part.parent];
     if (part.parent) part.parent.children.push(part);
     if (part.kind === "module") continue;
     byPath.set(part.path, part);
+    if (part.update) byUpdate.set(part.update, part);
     for (let at = part; at; at = at.parent) at.inside.push(part);
   }
   parts.forEach(joinSingle);
   setDepth(parts[0], 0);
-  return {root: parts[0], parts, byPath};
+  return {root: parts[0], parts, byPath, byUpdate};
 }
+
+/// The part that an end of a copy belongs to: an operator, a parameter, or the parameter that is
+/// updated there; undefined for inputs and outputs.
+const endOfCopy = (tree, path) => tree.byPath.get(path) || tree.byUpdate.get(path);
 
 /// A module with one operator is shown as this operator, in one row.
 function joinSingle(part) {

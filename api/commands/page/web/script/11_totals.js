@@ -14,7 +14,7 @@ const addTo = (sums, device, value) => {
 
 function noTotals() {
   const by = Object.fromEntries(Object.keys(measures).map(measure => [measure, new Map()]));
-  return {run: new Map(), by, sum: {}, phases: [0, 0, 0], entering: [], leaving: []};
+  return {run: new Map(), by, sum: {}, phases: [0, 0, 0], entering: [], leaving: [], touching: []};
 }
 
 function addOwn(totals, part, place) {

@@ -1,4 +1,4 @@
-// Finds the copies between devices that cross the border of a part.
+// Finds the copies between devices that begin or end in a part.
 
 function withParents(part) {
   const line = new Set();
@@ -6,37 +6,47 @@ function withParents(part) {
   return line;
 }
 
-/// A copy enters the parts that read it and do not make it, and leaves those that make it and do
-/// not read all of it.
+/// A copy touches the parts that make or read it; the model has all. It enters the parts that read
+/// it and do not make it, and leaves those that make it and do not read all of it.
 function addCopies(tree, transfers, all) {
   for (const copy of transfers) {
     if (copy.scalar) continue;
-    const made = withParents(tree.byPath.get(copy.producer));
-    const readers = copy.consumers.map(consumer => withParents(tree.byPath.get(consumer)));
-    const entered = new Set(readers.flatMap(reader => [...reader]).filter(part => !made.has(part)));
-    for (const part of entered) all[part.id].entering.push(copy);
+    const made = withParents(endOfCopy(tree, copy.producer));
+    const readers = copy.consumers.map(consumer => withParents(endOfCopy(tree, consumer)));
+    const read = readers.flatMap(reader => [...reader]);
+    for (const part of new Set([tree.root, ...made, ...read])) all[part.id].touching.push(copy);
+    for (const part of new Set(read.filter(one => !made.has(one)))) all[part.id].entering.push(copy);
     for (const part of made)
       if (readers.some(reader => !reader.has(part))) all[part.id].leaving.push(copy);
   }
 }
 
 /// Results that the next operator waits for, unlike weights and gradients.
-const isResult = copy => copy.phase === "forward" && !store.tree.byPath.get(copy.value);
+function isResult(copy) {
+  const from = endOfCopy(store.tree, copy.producer);
+  return copy.phase === "forward" && !(from && isStored(from));
+}
 
-const bytesOfCopies = copies => copies.reduce((sum, copy) => sum + copy.bytes * (copy.times || 1), 0);
+/// What is copied a step ahead counts where the step uses it.
+const bytesOfCopies = copies =>
+  copies.reduce((sum, copy) => sum + (copy.ahead ? 0 : copy.bytes * (copy.times || 1)), 0);
 const exposedOfCopies = copies => copies.reduce((sum, copy) => sum + (copy.exposed_ms || 0), 0);
 
 function crossingOf(part) {
-  const {entering, leaving} = totalsAt(part);
-  const copies = [...new Set([...entering, ...leaving])];
-  const exposed = exposedOfCopies(copies);
+  const {entering, leaving, touching} = totalsAt(part);
+  const border = new Set([...entering, ...leaving]);
+  const inside = touching.filter(copy => !border.has(copy)), results = entering.filter(isResult);
+  const exposed = exposedOfCopies(touching);
+  const parts = [[entering, "in"], [leaving, "out"], [inside, "inside"]]
+                  .filter(([copies]) => copies.length)
+                  .map(([copies, where]) => `${bytesText(bytesOfCopies(copies))} ${where}`);
   return {
-    copies,
-    bytes: bytesOfCopies(copies),
+    copies: touching,
+    bytes: bytesOfCopies(touching),
     exposed,
-    enters: entering.some(isResult),
-    text: `${bytesText(bytesOfCopies(entering))} in, ${bytesText(bytesOfCopies(leaving))} out; ${
-      exposedText(exposed)}`
+    enters: results.length > 0,
+    entersExposed: exposedOfCopies(results) > 0,
+    text: `${parts.join(", ")}; ${exposedText(exposed)}`
   };
 }
 

@@ -9,8 +9,20 @@ const table = {
   most: 1
 };
 
-const columnNames =
-  () => ["Module", "Device", "Share", "Time", "Parameters", "State", "Activations", "Copies"];
+/// The columns with what their numbers are.
+const columns = [
+  ["Module", ""], ["Device", "Where its operators run"], ["Share", "Its part of what sizes stand for"],
+  [
+    "Time",
+    "Time of its kernels in a step. Devices work at the same time, so that all times together can be more than the step"
+  ],
+  ["Parameters", "Bytes of its parameters"], ["State", "Bytes of their optimizer state"],
+  ["Activations", "Bytes of results that are kept for backward"],
+  [
+    "Copies",
+    "Bytes of the copies between devices that begin or end in it. One between two modules is in both rows, and once in the row above them"
+  ]
+];
 
 function gridCell(content, kind = "number", properties = {}) {
   return element("span", {role: "gridcell", class: kind, ...properties}, content);
@@ -61,7 +73,7 @@ function rowClasses(part) {
   const crossing = crossingOf(part);
   return [
     "row", part.kind, store.selection === part && "is-selected", matchOf(part).whole && "is-match",
-    part.parent && crossing.enters && (crossing.exposed > 0 ? "is-boundary exposed" : "is-boundary")
+    part.parent && crossing.enters && (crossing.entersExposed ? "is-boundary exposed" : "is-boundary")
   ].filter(Boolean)
     .join(" ");
 }
@@ -169,7 +181,7 @@ function makeTable(place) {
       tabindex: "0",
       "data-key": "view",
       "aria-label": "Modules of the model",
-      "aria-colcount": columnNames().length,
+      "aria-colcount": columns.length,
       on: {
         click: clickRow,
         dblclick: event => {
@@ -197,8 +209,10 @@ function showTable(follow) {
       .map(part => totalsAt(part).sum[store.measure]));
   table.head.replaceChildren(element(
     "div", {role: "row", class: "row", "aria-rowindex": 1},
-    columnNames().map(
-      (name, i) => element("span", {role: "columnheader", class: i > 2 ? "number" : ""}, name))));
+    columns.map(
+      ([name, help], i) => element(
+        "span", {role: "columnheader", class: ["", "", "share"][i] ?? "number", title: help || null},
+        name))));
   table.grid.setAttribute("aria-rowcount", table.rows.length + 1);
   table.body.style.height = `${table.rows.length * rowHeight}px`;
   const at = table.rows.indexOf(store.selection);

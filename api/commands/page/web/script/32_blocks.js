@@ -31,7 +31,7 @@ function blockElement({part, left, width, level}) {
   const size = store.measure === "ms" ? msText(totals.sum.ms) : bytesText(totals.sum[store.measure]);
   const classes = [
     "block", isLeaf && "leaf", selected && "is-selected", matchOf(part).whole && "is-match",
-    isLeaf && crossing.enters && (crossing.exposed > 0 ? "is-boundary exposed" : "is-boundary")
+    isLeaf && crossing.enters && (crossing.entersExposed ? "is-boundary exposed" : "is-boundary")
   ].filter(Boolean).join(" ");
   const device = onlyDevice(sums);
   return element(
