@@ -25,7 +25,17 @@ class FinishedRun(PageTest):
     def test_curves(self):
         self.tab("Curves")
         expect(self.page.locator("#panel")).to_contain_text("finished")
-        expect(self.page.locator(".curve", has_text="loss").first.locator("path")).to_have_count(1)
+        loss = self.page.locator(".curve", has_text="loss").first
+        expect(loss.locator(".curve-line")).to_have_count(1)
+        expect(loss.locator(".step-axis")).to_contain_text("step 1")
+        expect(self.page.locator(".curve", has_text="samples_per_second")).to_contain_text("samples/s")
+
+    def test_a_single_number_is_a_dot(self):
+        lines = (self.folder / "run" / "metrics.jsonl").read_text().splitlines()
+        (self.folder / "run" / "metrics.jsonl").write_text(lines[0] + "\n")
+        self.tab("Curves")
+        dot = self.page.locator(".curve", has_text="loss").first.locator(".curve-dots")
+        expect(dot).to_have_attribute("d", "M500.0 60.00h0.01")
 
 
 class ReadOnly(FinishedRun):

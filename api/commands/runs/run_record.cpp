@@ -180,6 +180,8 @@ RunRecord read_run(const std::string& path, bool with_series) {
     if (model != record.settings.end() && model->second.size() > 2)
       record.model = model->second.substr(1, model->second.size() - 2);
   }
+  // Asked first: what a process that has ended wrote before is all there.
+  const bool is_running = is_being_trained(record.path);
   Lines lines(record, with_series);
   const std::string metrics = record.path + "/metrics.jsonl";
   record.bad_lines =
@@ -190,7 +192,7 @@ RunRecord read_run(const std::string& path, bool with_series) {
   if (is_finished) {
     record.state = RunState::finished;
     if (auto best = best_of_summary(record.path)) record.best = std::move(best);
-  } else if (is_being_trained(record.path)) {
+  } else if (is_running) {
     record.state = RunState::running;
   } else if (lines.has_diverged() || log_says_diverged(record.path)) {
     record.state = RunState::diverged;
