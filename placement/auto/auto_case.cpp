@@ -44,7 +44,8 @@ RunPolicy without_auto(RunPolicy policy) {
   return policy;
 }
 
-// Indices of the hand-written rules that place everything; none where something is left.
+}  // namespace
+
 std::set<int> pinning_rules(const ResolvedPolicy& resolved) {
   std::set<int> rules;
   bool all = true;
@@ -62,8 +63,6 @@ std::set<int> pinning_rules(const ResolvedPolicy& resolved) {
   }
   return all ? rules : std::set<int>{};
 }
-
-}  // namespace
 
 int usual_plans(std::size_t operators) {
   const double larger = std::max(1.0, static_cast<double>(operators) / operators_of_most);
@@ -266,6 +265,8 @@ AutoPlan AutoCase::plan_of(const PlannedStep& step) {
     DeviceUse& use = plan.devices.emplace_back();
     use.name = devices[d].name;
     use.memory = step.memory[d];
+    for (const OperatorAttributes& op : of_.resolved().operators)
+      if (!op.added && op.run.value == static_cast<int>(d)) ++use.operators;
     if (step.limited[d]) use.limit = step.limits[d];
     if (const auto budget = budgets_.find(use.name); budget != budgets_.end()) {
       const std::size_t bytes = budget->second;

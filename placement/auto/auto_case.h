@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@ namespace tandem {
 
 struct DeviceUse {
   std::string name;
+  std::size_t operators = 0;  // how many run there, but for those that training adds
   MemoryUse memory;
   std::optional<std::size_t> limit;  // bytes; unset for the host where it may swap
 };
@@ -42,6 +44,9 @@ struct AutoWatch {
 
 /// The default number of placements to compare: the cost of one grows faster than the model.
 int usual_plans(std::size_t operators);
+
+/// Indices of the hand-written rules that place everything; none where something is left.
+std::set<int> pinning_rules(const ResolvedPolicy& resolved);
 
 class AutoCase {
  public:

@@ -206,6 +206,20 @@ class Searches(Project):
             state = self.take(state, chance.randrange(len(changes)))
         self.assertEqual([rule["text"] for rule in state["rules"]], [rule["text"] for rule in at_once["rules"]])
 
+    def test_a_search_with_nothing_left_to_place_does_not_start(self):
+        for body, code in (({"keep_rules": True}, "all_placed"), ({"keep_rules": False, "budgets": {"gpu": "abc"}}, "bad_size")):
+            with self.assertRaises(Refused) as refused:
+                self.page.post("/api/auto", **body)
+            self.assertEqual((refused.exception.status, refused.exception.code), (422, code))
+        self.assertEqual(self.page.get("/api/auto")["state"], "idle")
+
+    def test_a_result_says_what_runs_where(self):
+        result = self.search(False)
+        operators = sum(kind == "operator" for kind, _ in self.items)
+        self.assertEqual(sum(device["operators"] for device in result["devices"]), operators)
+        self.assertEqual([one["name"] for one in result["compared"]][:2], ["all on cpu", "all on gpu"])
+        self.assertTrue(all(one["step_ms"] > 0 for one in result["compared"] if one["possible"]))
+
     def test_changes_that_are_not_there_are_refused(self):
         state = self.page.get("/api/state")
         for indices in ([0], [], [-1], ["0"]):

@@ -134,6 +134,24 @@ class Ranks(PageTest):
 
 def kibibytes(count):
     return f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"
+    def test_a_search_with_nothing_left_to_place_says_so_and_goes_on(self):
+        self.page.locator("#view .row[data-item='0']").click()
+        self.place("on", "gpu")
+        self.tab("Search")
+        self.page.get_by_role("button", name="Search", exact=True).click()
+        expect(self.page.locator("#panel")).to_contain_text("Your rules place everything")
+        expect(self.page.locator("#panel .bad")).to_have_count(0)
+        self.page.get_by_role("button", name="Search without my rules").click()
+        expect(self.page.locator("#panel")).to_contain_text(re.compile("Everything runs on|cpu runs"), timeout=120000)
+        expect(self.page.locator("#panel")).to_contain_text("For comparison: all on cpu")
+        expect(self.page.get_by_label("keep my rules")).not_to_be_checked()
+
+    def test_a_budget_that_is_no_size_is_refused_in_plain_words(self):
+        self.tab("Search")
+        self.page.get_by_label("gpu at most").fill("abc")
+        self.page.get_by_role("button", name="Search", exact=True).click()
+        expect(self.page.locator("#panel .bad")).to_contain_text('"abc" for gpu is no size: write a number with a unit')
+
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "api/commands/page/step_times.h"
 #include "engine/formats/paths.h"
 #include "placement/auto/arguments.h"
+#include "placement/auto/auto_case.h"
 #include "placement/quantities.h"
 #include "placement/report/json.h"
 
@@ -288,16 +289,12 @@ PageJson PageSession::search() {
 PageJson PageSession::start_search(const PageJson& json) {
   check_writable();
   const RequestBody body(json, {"budgets", "keep_rules", "tries"});
-  PolicyAutoOptions automatic;
-  if (body.has("budgets"))
-    for (const auto& [name, size] : body.values("budgets"))
-      if (size) automatic.budgets.push_back(name + "=" + *size);
-  if (body.has("tries")) automatic.most_plans = body.integer("tries");
-  if (automatic.most_plans < 0 || automatic.most_plans > 1'000'000)
-    bad_request("tries: from 1 to 1000000");
+  PolicyAutoOptions automatic = search_options(body);
   const bool keep_rules = !body.has("keep_rules") || body.flag("keep_rules");
   const std::lock_guard lock(mutex_);
   check_right();
+  if (keep_rules && options_.policy.ranks <= 1 && !pinning_rules(planned_.of().resolved()).empty())
+    throw PageError{422, "all_placed", "the rules place everything: nothing is left to search"};
   PolicyOptions options = options_.policy;
   options.made = Policy::parse(text_.text(), text_.path());
   options.policy.clear();

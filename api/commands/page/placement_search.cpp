@@ -2,6 +2,7 @@
 
 #include "api/policy/auto_search.h"
 #include "placement/policy_text.h"
+#include "placement/quantities.h"
 
 namespace tandem::api {
 namespace {
@@ -15,7 +16,53 @@ Policy without_rules(const Policy& policy) {
   return Policy::parse(editor.finish(policy.text()), policy.name());
 }
 
+std::vector<std::string> budgets_of(const RequestBody& body) {
+  std::vector<std::string> budgets;
+  if (!body.has("budgets")) return budgets;
+  for (const auto& [name, size] : body.values("budgets")) {
+    if (!size) continue;
+    if (!parse_size(*size))
+      throw PageError{422, "bad_size",
+                      "\"" + *size + "\" for " + name +
+                          " is no size: write a number with a unit, such as 200MiB or 1.5GiB"};
+    budgets.push_back(name + "=" + *size);
+  }
+  return budgets;
+}
+
+/// What a placement means in few numbers.
+PageJson outcome_of(const AutoPlan& plan) {
+  PageJson devices = PageJson::array();
+  for (const DeviceUse& use : plan.devices) {
+    devices.push_back({{"device", use.name},
+                       {"operators", use.operators},
+                       {"stored", use.memory.parameters + use.memory.state},
+                       {"peak", use.memory.peak}});
+  }
+  return {{"step_ms", plan.score.seconds * 1e3},
+          {"possible", plan.score.possible},
+          {"fits", plan.score.possible && plan.score.overflow <= 0},
+          {"devices", devices}};
+}
+
+PageError search_error(const Error& error) {
+  PageError refused = refused_by(error);
+  if (error.kind() == ErrorKind::does_not_fit) refused.code = "does_not_fit";
+  if (error.kind() == ErrorKind::runtime)
+    refused = {422, "stopped", "The search was stopped before it found a placement that fits."};
+  return refused;
+}
+
 }  // namespace
+
+PolicyAutoOptions search_options(const RequestBody& body) {
+  PolicyAutoOptions automatic;
+  automatic.budgets = budgets_of(body);
+  if (body.has("tries")) automatic.most_plans = body.integer("tries");
+  if (automatic.most_plans < 0 || automatic.most_plans > 1'000'000)
+    bad_request("tries: from 1 to 1000000");
+  return automatic;
+}
 
 PlacementSearch::~PlacementSearch() {
   stop();
@@ -59,13 +106,15 @@ void PlacementSearch::search(const PolicyOptions& options, const PolicyAutoOptio
     if (!keep_rules || !search.is_kept)
       proposal = {search.is_kept ? std::vector<std::string>() : search.found.lines, keep_rules};
     result["text"] = found_text(search.found, options.made->name(), false);
-    result["step_ms"] = search.found.after.score.seconds * 1e3;
-    result["fits"] = search.found.after.score.overflow <= 0;
-    result["pinned"] = PageJson::array();
-    for (const PolicyRule& rule : search.found.pinned_by)
-      result["pinned"].push_back(short_text(rule.where) + "  " + selection_text(rule));
+    const FoundPlacement& found = search.found;
+    result.update(outcome_of(search.is_kept && found.before ? *found.before : found.after));
+    result["compared"] = PageJson::array();
+    for (const auto& [name, plan] : found.baselines) {
+      result["compared"].push_back(outcome_of(plan));
+      result["compared"].back()["name"] = name;
+    }
   } catch (const Error& caught) {
-    error = refused_by(caught);
+    error = search_error(caught);
   } catch (const std::exception& caught) {
     error = PageError{500, "internal", caught.what()};
   }

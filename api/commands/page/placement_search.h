@@ -7,10 +7,15 @@
 #include <thread>
 
 #include "api/commands/page/page_error.h"
+#include "api/commands/page/request_body.h"
 #include "placement/moves/proposed_rules.h"
 #include "tandem/policy.h"
 
 namespace tandem::api {
+
+/// Budgets and tries of a request. Throws PageError "bad_size" for the first budget that is no
+/// size.
+PolicyAutoOptions search_options(const RequestBody& body);
 
 class PlacementSearch {
  public:
