@@ -33,18 +33,23 @@ function aboutText(part) {
   return facts.filter(Boolean).join(" · ");
 }
 
-function figure(name, value, note) {
+function figure(name, value, note, title) {
   if (!value) return null;
   return element(
-    "div", {}, element("dt", {}, name), element("dd", {}, value, note && element("small", {}, ` ${note}`)));
+    "div", {title}, element("dt", {}, name),
+    element("dd", {}, value, note && element("small", {}, ` ${note}`)));
 }
 
 function figures(part) {
   const totals = totalsAt(part), [forward, backward, update] = totals.phases, crossing = crossingOf(part);
-  const step = store.state.plan.time.step_ms, measured = measuredAt(part);
+  const all = totalsAt(store.tree.root).sum.ms, measured = measuredAt(part);
+  const shareHelp = `Devices work at the same time: all kernels together take ${
+    msText(all)}, the step takes ${msText(store.state.plan.time.step_ms)}`;
   return element(
     "dl", {class: "figures"},
-    figure("Time", totals.sum.ms && msText(totals.sum.ms), totals.sum.ms && percent(totals.sum.ms / step)),
+    figure(
+      "Time", totals.sum.ms && msText(totals.sum.ms),
+      totals.sum.ms && `${percent(totals.sum.ms / all)} of all work`, shareHelp),
     figure("Forward", forward && msText(forward)), figure("Backward", backward && msText(backward)),
     figure("Update", update && msText(update)), figure("Measured", measured && msText(measured)),
     figure("Parameters", totals.sum.parameters && bytesText(totals.sum.parameters)),
