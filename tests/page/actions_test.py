@@ -163,3 +163,16 @@ class Views(PageTest):
 
 if __name__ == "__main__":
     main()
+    def test_nothing_is_cut_off_in_a_narrow_window(self):
+        self.select("blocks", "2")
+        self.place("on", "cpu")
+        for width in (1100, 800, 620):
+            self.page.set_viewport_size({"width": width, "height": 860})
+            self.assertEqual(width, self.page.evaluate("() => document.documentElement.scrollWidth"))
+            if width == 620:
+                continue  # the table scrolls in its place
+            inside = "() => { const view = document.getElementById('view'); return view.scrollWidth <= view.clientWidth; }"
+            self.page.wait_for_function(inside)
+            for tile in self.page.locator("#summary .tile").all():
+                self.assertLessEqual(tile.evaluate("one => one.scrollWidth - one.clientWidth"), 0)
+
