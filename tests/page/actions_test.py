@@ -85,12 +85,26 @@ class Edits(PageTest):
         expect(self.page.locator("#notice")).to_contain_text('did you mean "head.**"?')
         self.page.locator("#new-rule").fill('{ at = "**", on = "gpu" }')
         self.page.get_by_role("button", name="Add", exact=True).click()
-        expect(self.page.locator("#notice")).to_contain_text("would change nothing")
+        expect(self.page.locator("#status-line")).to_contain_text("Nothing to change")
+        expect(self.page.locator("#notice")).to_be_empty()
         self.page.locator("#new-rule").fill('{ at = "head.**", on = "gup" }')
         self.page.get_by_role("button", name="Add", exact=True).click()
         expect(self.page.locator("#notice")).to_contain_text("unknown device")
+        expect(self.page.locator("#status-line")).to_be_empty()
         self.assertEqual(1, len(self.rules()))
 
+
+    def test_what_is_told_about_an_action_does_not_move_the_page(self):
+        top = self.page.locator("main").bounding_box()["y"]
+        self.tab("Rules")
+        for rule, place in (('{ at = "**", on = "gpu" }', "#status-line"), ('{ at = "haed.**", on = "cpu" }', "#notice")):
+            self.page.locator("#new-rule").fill(rule)
+            self.page.get_by_role("button", name="Add", exact=True).click()
+            expect(self.page.locator(place)).not_to_be_empty()
+            self.assertEqual(top, self.page.locator("main").bounding_box()["y"])
+        self.select("head")
+        self.place("on", "cpu")
+        expect(self.page.locator("#notice")).to_be_empty()
 
 class Search(PageTest):
     def test_highlights_while_typing_and_places_what_is_found(self):
@@ -156,13 +170,6 @@ class Views(PageTest):
         expect(self.page.locator("#view .copy-label").first).to_contain_text("KiB")
 
     def test_sizes_follow_what_they_stand_for(self):
-        self.page.get_by_role("button", name="Tree", exact=True).click()
-        self.page.locator("#measure").select_option("parameters")
-        expect(self.page.locator("#view .block").first).to_contain_text("132.5 KiB")
-
-
-if __name__ == "__main__":
-    main()
     def test_nothing_is_cut_off_in_a_narrow_window(self):
         self.select("blocks", "2")
         self.place("on", "cpu")
@@ -176,3 +183,10 @@ if __name__ == "__main__":
             for tile in self.page.locator("#summary .tile").all():
                 self.assertLessEqual(tile.evaluate("one => one.scrollWidth - one.clientWidth"), 0)
 
+        self.page.get_by_role("button", name="Tree", exact=True).click()
+        self.page.locator("#measure").select_option("parameters")
+        expect(self.page.locator("#view .block").first).to_contain_text("132.5 KiB")
+
+
+if __name__ == "__main__":
+    main()

@@ -18,9 +18,9 @@ async function fetchState() {
 function inOrder(act) {
   const next = lastRequest.then(async () => {
     document.body.setAttribute("aria-busy", "true");
+    showNotice(null);
     try {
       await act();
-      showNotice(null);
     } catch (error) {
       if (error.code === "stale") {
         await fetchState();
@@ -51,8 +51,7 @@ function outcomeText() {
 function edit(change) {
   return inOrder(async () => {
     const before = takeState(await post("edit", {revision: revision(), ...change}));
-    if (before.revision === revision())
-      throw new Refused(200, {message: "This would change nothing: it holds already."});
+    if (before.revision === revision()) return showStatus("Nothing to change: the plan is so already.");
     announce(`${store.state.last_edit}: ${outcomeText()}`);
   });
 }

@@ -15,7 +15,7 @@ async function fetchRemedies() {
     if (wanted === revision()) remedies.list = plan.remedies;
   } catch (error) {
     remedies.list = [];
-    showNotice(error);
+    showNotice(error, "No rules that free memory: ");
   }
   if (store.tab === "advice" && wanted === revision()) showPanel();
 }

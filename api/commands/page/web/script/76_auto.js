@@ -13,7 +13,7 @@ async function pollAuto() {
   clearTimeout(auto.timer);
   try {
     auto.answer = await get("auto");
-  } catch (error) { return showNotice(error); }
+  } catch (error) { return showNotice(error, ""); }
   if (auto.answer.state === "running")
     auto.timer = setTimeout(pollAuto, 500);
   else

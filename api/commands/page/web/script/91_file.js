@@ -72,13 +72,21 @@ async function pollFile() {
         showDiskNotice(file);
         showHead();
       }
-    } catch (error) { showNotice(error); }
+    } catch (error) { showNotice(error, ""); }
   }
   fileTimer = setTimeout(pollFile, 2000);
 }
 
-/// Shows why something was refused; null takes it away.
-function showNotice(error) {
+/// A line at the foot of the window, until the next action.
+function showStatus(text) {
+  const line = byId("status-line");
+  if (line.textContent !== text) line.textContent = text;
+}
+
+/// Shows why something was refused, until the next action; null takes it away. `what`: what the
+/// message is about.
+function showNotice(error, what = "Not done: ") {
+  showStatus("");
   const notice = byId("notice");
   if (!error) {
     if (notice.dataset.of === "error") refill(notice);
@@ -89,7 +97,7 @@ function showNotice(error) {
   refill(
     notice,
     element(
-      "div", {class: "notice"}, element("p", {}, element("b", {}, "Not done: "), error.message),
+      "div", {class: "notice"}, element("p", {}, what && element("b", {}, what), error.message),
       details.length > 1 && element("ul", {}, details.map(diagnosticItem)),
       button("Close", () => refill(notice), {class: "plain"})));
 }
@@ -108,6 +116,7 @@ function startFile() {
   });
   if (!isReadOnly()) {
     document.addEventListener("visibilitychange", () => {
+  for (const event of ["pointerdown", "keydown"]) addEventListener(event, () => showStatus(""), true);
       if (!document.hidden) pollFile();
     });
     pollFile();

@@ -24,5 +24,5 @@ async function start() {
 
 start().catch(error => {
   document.title = "Placement";
-  showNotice(error);
+  showNotice(error, "");
 });
