@@ -1,6 +1,7 @@
 """What the page tells about a plan: memory, queues, copies, remedies, reasons, searches: consequences_test.py TANDEM."""
 
 import json
+import math
 import re
 
 from page_support import PageTest, expect, main
@@ -33,6 +34,36 @@ class Plan(PageTest):
         self.page.mouse.move(0, 0)
         chart.press("Enter")
         expect(self.page.locator("#inspector h2")).not_to_have_text("model")
+
+    def test_the_table_counts_all_copies_of_the_plan(self):
+        for part, key in (("0", "param"), ("1", "state"), ("2", "run")):
+            self.select("blocks", part)
+            self.place(key, "cpu")
+            plan = self.server.state()["plan"]
+            root = self.page.locator("#view .row[data-item='0'] .number").last
+            expect(root).to_contain_text(kibibytes(plan["traffic"]["bytes"]) + ",")
+            expect(self.page.locator("#summary .tile", has_text="Copies a step")).to_contain_text(kibibytes(plan["traffic"]["bytes"]))
+
+    def test_the_chart_shows_the_peak(self):
+        self.select("blocks", "0")
+        self.place("state", "cpu")
+        for device in ("cpu", "gpu"):
+            peak = kibibytes(self.server.state()["plan"]["devices"][device]["peak"])
+            expect(self.page.locator("figure.memory", has_text=device).locator("figcaption")).to_contain_text(f"peak {peak}")
+
+    def test_shares_are_those_of_all_work(self):
+        self.select("blocks", "1")
+        self.place("on", "cpu")
+        self.page.locator("#view .row[data-item='0']").click()
+        expect(self.page.locator("#inspector .figures")).to_contain_text("100 % of all work")
+
+    def test_a_hint_says_what_it_changes_and_is_said_once(self):
+        self.select("blocks")
+        self.place("state", "cpu")
+        self.tab("Advice")
+        expect(self.page.locator("#panel .hints li")).to_have_count(1)
+        expect(self.page.locator("#panel .hints")).to_contain_text(re.compile("Computing (waits .* for|hides) these copies"))
+        expect(self.page.locator("#tab-advice .count")).to_have_text("1")
 
     def test_copies_are_listed_and_lead_to_operators(self):
         self.select("blocks", "2")
@@ -103,6 +134,24 @@ class Proposals(PageTest):
         expect(offers).to_have_count(count - 1)
         self.assert_file_is_as_at_first()
 
+    def test_a_search_with_nothing_left_to_place_says_so_and_goes_on(self):
+        self.page.locator("#view .row[data-item='0']").click()
+        self.place("on", "gpu")
+        self.tab("Search")
+        self.page.get_by_role("button", name="Search", exact=True).click()
+        expect(self.page.locator("#panel")).to_contain_text("Your rules place everything")
+        expect(self.page.locator("#panel .bad")).to_have_count(0)
+        self.page.get_by_role("button", name="Search without my rules").click()
+        expect(self.page.locator("#panel")).to_contain_text(re.compile("Everything runs on|cpu runs"), timeout=120000)
+        expect(self.page.locator("#panel")).to_contain_text("For comparison: all on cpu")
+        expect(self.page.get_by_label("keep my rules")).not_to_be_checked()
+
+    def test_a_budget_that_is_no_size_is_refused_in_plain_words(self):
+        self.tab("Search")
+        self.page.get_by_label("gpu at most").fill("abc")
+        self.page.get_by_role("button", name="Search", exact=True).click()
+        expect(self.page.locator("#panel .bad")).to_contain_text('"abc" for gpu is no size: write a number with a unit')
+
     def test_a_search_without_my_rules_removes_them(self):
         self.select("head")
         self.place("on", "gpu")
@@ -133,25 +182,9 @@ class Ranks(PageTest):
 
 
 def kibibytes(count):
-    return f"{count / 1024:.1f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"
-    def test_a_search_with_nothing_left_to_place_says_so_and_goes_on(self):
-        self.page.locator("#view .row[data-item='0']").click()
-        self.place("on", "gpu")
-        self.tab("Search")
-        self.page.get_by_role("button", name="Search", exact=True).click()
-        expect(self.page.locator("#panel")).to_contain_text("Your rules place everything")
-        expect(self.page.locator("#panel .bad")).to_have_count(0)
-        self.page.get_by_role("button", name="Search without my rules").click()
-        expect(self.page.locator("#panel")).to_contain_text(re.compile("Everything runs on|cpu runs"), timeout=120000)
-        expect(self.page.locator("#panel")).to_contain_text("For comparison: all on cpu")
-        expect(self.page.get_by_label("keep my rules")).not_to_be_checked()
-
-    def test_a_budget_that_is_no_size_is_refused_in_plain_words(self):
-        self.tab("Search")
-        self.page.get_by_label("gpu at most").fill("abc")
-        self.page.get_by_role("button", name="Search", exact=True).click()
-        expect(self.page.locator("#panel .bad")).to_contain_text('"abc" for gpu is no size: write a number with a unit')
-
+    """As the page writes them: a half is rounded up."""
+    value, unit = (count / 1024, "KiB") if count < 1 << 20 else (count / (1 << 20), "MiB")
+    return f"{math.floor(10 * value + 0.5) / 10:.1f} {unit}"
 
 
 if __name__ == "__main__":

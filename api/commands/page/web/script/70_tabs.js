@@ -3,11 +3,8 @@
 const tabs = {
   step: {name: "Step", show: showStep},
   copies: {name: "Copies", show: showCopies},
-  advice: {
-    name: "Advice",
-    show: showAdvice,
-    count: () => store.state.plan.hints.length + store.state.warnings.length
-  },
+  advice:
+    {name: "Advice", show: showAdvice, count: () => store.state.plan.hints.length + ownWarnings().length},
   auto: {name: "Search", show: showAuto, hidden: () => isReadOnly()},
   rules: {name: "Rules", show: showRules},
   ranks: {name: "Ranks", show: showRanks, hidden: () => !(store.model.ranks > 1)},

@@ -66,8 +66,37 @@ function diagnosticItem(one) {
     wanted && `: ${wanted}`, one.fix && element("small", {class: "fix"}, one.fix));
 }
 
+/// Copies of the weights, gradients and states that a line of the policy places.
+function copiesOfHomes(line) {
+  const rules = store.state.rules, placed = store.state.placement;
+  const isPlacedThere = path => {
+    const part = endOfCopy(store.tree, path), place = part && placed[part.id];
+    return place && isStored(part) &&
+      [place.rule, place.rule_state].some(rule => rule !== null && rules[rule] && rules[rule].line === line);
+  };
+  return store.state.plan.transfers.filter(
+    copy => !copy.scalar && [copy.producer, copy.value, ...copy.consumers].some(isPlacedThere));
+}
+
+/// What following a hint changes in the step time.
+function hintEffect(hint) {
+  if (hint.kind !== "home") return "";
+  const exposed = exposedOfCopies(copiesOfHomes(hint.line));
+  return exposed > 0
+    ? `Computing waits ${msText(exposed)} of the ${
+        msText(
+          store.state.plan.time.step_ms)} of a step for these copies: it gains at most that without them.`
+    : "Computing hides these copies: a step does not get faster without them.";
+}
+
+/// Hints say it with more detail than these warnings.
+const isSaidByHint = warning => store.state.plan.hints.some(
+  hint => hint.kind === "home" && hint.line === warning.line && /cross every step$/.test(warning.message));
+
+const ownWarnings = () => store.state.warnings.filter(warning => !isSaidByHint(warning));
+
 function showAdvice(panel) {
-  const {plan, warnings} = store.state;
+  const {plan} = store.state, warnings = ownWarnings();
   const nothing = plan.fits && !plan.hints.length && !warnings.length;
   refill(
     panel, nothing && element("p", {class: "quiet"}, "The plan fits, and there is nothing to advise."),
@@ -80,7 +109,8 @@ function showAdvice(panel) {
           plan.hints.map(
             hint => element(
               "li", {}, lineLink(hint.line), hint.message,
-              hint.fix && element("small", {class: "fix"}, hint.fix))))
+              hint.fix && element("small", {class: "fix"}, hint.fix),
+              hintEffect(hint) && element("small", {class: "fix"}, hintEffect(hint)))))
       ],
     warnings.length > 0 &&
       [element("h3", {}, "Warnings"), element("ul", {class: "hints"}, warnings.map(diagnosticItem))]);
