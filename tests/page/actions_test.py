@@ -32,9 +32,10 @@ class Edits(PageTest):
     def test_the_menu_places(self):
         self.row("head").click(button="right")
         menu = self.page.locator("#menu")
-        expect(menu.get_by_role("menuitem").first).to_be_focused()
+        expect(menu.get_by_role("menuitemradio").first).to_be_focused()
+        expect(menu.get_by_role("menuitemradio", name="Optimizer state on gpu")).to_have_attribute("aria-checked", "true")
         before = self.server.state()["revision"]
-        menu.get_by_role("menuitem", name="Optimizer state on cpu").click()
+        menu.get_by_role("menuitemradio", name="Optimizer state on cpu").click()
         self.wait_for_revision(before)
         self.assertIn('{ at = "head.**", state = "cpu" }', self.rules())
 
@@ -89,10 +90,9 @@ class Edits(PageTest):
         expect(self.page.locator("#notice")).to_be_empty()
         self.page.locator("#new-rule").fill('{ at = "head.**", on = "gup" }')
         self.page.get_by_role("button", name="Add", exact=True).click()
-        expect(self.page.locator("#notice")).to_contain_text("unknown device")
         expect(self.page.locator("#status-line")).to_be_empty()
+        expect(self.page.locator("#notice")).to_contain_text("unknown device")
         self.assertEqual(1, len(self.rules()))
-
 
     def test_what_is_told_about_an_action_does_not_move_the_page(self):
         top = self.page.locator("main").bounding_box()["y"]
@@ -105,6 +105,7 @@ class Edits(PageTest):
         self.select("head")
         self.place("on", "cpu")
         expect(self.page.locator("#notice")).to_be_empty()
+
 
 class Search(PageTest):
     def test_highlights_while_typing_and_places_what_is_found(self):
@@ -169,7 +170,6 @@ class Views(PageTest):
         expect(self.page.locator("#view .edge.copied")).to_have_count(2)
         expect(self.page.locator("#view .copy-label").first).to_contain_text("KiB")
 
-    def test_sizes_follow_what_they_stand_for(self):
     def test_nothing_is_cut_off_in_a_narrow_window(self):
         self.select("blocks", "2")
         self.place("on", "cpu")
@@ -183,6 +183,7 @@ class Views(PageTest):
             for tile in self.page.locator("#summary .tile").all():
                 self.assertLessEqual(tile.evaluate("one => one.scrollWidth - one.clientWidth"), 0)
 
+    def test_sizes_follow_what_they_stand_for(self):
         self.page.get_by_role("button", name="Tree", exact=True).click()
         self.page.locator("#measure").select_option("parameters")
         expect(self.page.locator("#view .block").first).to_contain_text("132.5 KiB")

@@ -34,7 +34,8 @@ class Keyboard(PageTest):
         self.assertEqual('{ at = "blocks.1.**", on = "cpu" }', self.rules()[-1])
         expect(self.page.locator("#view .grid")).to_be_focused()
         self.press("Enter")
-        expect(self.page.locator("#menu [role=menuitem]").first).to_be_focused()
+        expect(self.page.locator("#menu [role=menuitemradio]").first).to_be_focused()
+        expect(self.page.locator("#menu [role=menuitemradio]").first).to_have_attribute("aria-checked", "true")
         self.press("ArrowDown", "ArrowDown", "Escape")
         expect(self.page.locator("#view .grid")).to_be_focused()
         self.press("Control+s")
@@ -50,6 +51,25 @@ class Keyboard(PageTest):
         self.press("Control+z")
         self.wait_for_revision(before)
         self.assertEqual(1, len(self.rules()))
+
+    def test_the_first_link_leads_to_the_selected_row(self):
+        self.page.evaluate("() => document.activeElement.blur()")
+        self.press("Tab", "Enter")
+        expect(self.page.locator("#view .grid")).to_be_focused()
+        self.press("ArrowDown")
+        expect(self.page.locator("#inspector h2")).to_have_text("blocks")
+
+    def test_escape_ends_the_search_there_and_in_the_table(self):
+        for keys in (["Escape"], ["Enter", "Escape"]):
+            self.press("/")
+            self.page.keyboard.type("fc2")
+            self.press(*keys[:-1])
+            if keys[:-1]:
+                expect(self.row("fc2").first).to_have_attribute("aria-selected", "true")
+            self.press(keys[-1])
+            expect(self.page.locator("#view .grid")).to_be_focused()
+            expect(self.page.locator("#search")).to_have_value("")
+            expect(self.page.locator("#match")).to_be_empty()
 
     def test_delete_takes_the_own_rule_away(self):
         self.select("head")

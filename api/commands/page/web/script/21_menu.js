@@ -2,11 +2,13 @@
 
 let menuOpener = null;
 
-function menuItem(text, act, keys, device) {
+/// `isChosen`: whether it holds already; undefined for what is no choice.
+function menuItem(text, act, keys, device, isChosen) {
   return element(
     "button", {
       type: "button",
-      role: "menuitem",
+      role: isChosen === undefined ? "menuitem" : "menuitemradio",
+      "aria-checked": isChosen === undefined ? null : String(isChosen),
       tabindex: "-1",
       on: {
         click: () => {
@@ -27,7 +29,7 @@ function menuItems(part) {
         (value, i) => items.push(menuItem(
           choice.key === "acts" ? `Activations: ${value}` : `${choice.name} on ${value}`,
           () => place([part], {[choice.key]: value}), choice.key === "on" && i < 9 ? String(i + 1) : "",
-          choice.key === "acts" ? "" : value)));
+          choice.key === "acts" ? "" : value, isChosenAt(part, choice, value))));
     }
     items.push(
       element("hr", {role: "separator"}), menuItem("As the other rules say", () => clearPart(part), "Del"),
@@ -58,7 +60,7 @@ function openMenu(part, x, y, opener) {
   menu.hidden = false;
   menu.style.left = `${Math.max(4, Math.min(x, innerWidth - menu.offsetWidth - 8))}px`;
   menu.style.top = `${Math.max(4, Math.min(y, innerHeight - menu.offsetHeight - 8))}px`;
-  menu.querySelector("[role=menuitem]").focus();
+  menu.querySelector("[role^=menuitem]").focus();
 }
 
 function closeMenu() {
@@ -68,7 +70,7 @@ function closeMenu() {
 }
 
 function menuKeys(event) {
-  const items = [...byId("menu").querySelectorAll("[role=menuitem]")];
+  const items = [...byId("menu").querySelectorAll("[role^=menuitem]")];
   const at = items.indexOf(document.activeElement);
   const to = {ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1}[event.key];
   if (event.key === "Escape" || event.key === "Tab") {

@@ -155,7 +155,10 @@ function startSearch() {
   const bar = byId("search-bar");
   bar.addEventListener("submit", event => event.preventDefault());
   bar.addEventListener("keydown", event => {
-    if (event.key === "Escape") searchFor("");
+    if (event.key === "Escape") {
+      searchFor("");
+      goToModel();
+    }
     if (event.key === "Enter" && event.target.matches("input")) revealMatch();
   });
   listen(["state"], () => {
@@ -164,8 +167,10 @@ function startSearch() {
   showSearch();
 }
 
-/// Unfolds what is around the first match, selects it, and brings it into sight.
-function revealMatch() {
+/// Unfolds what is around the first match of what is typed, selects it, and brings it into sight.
+async function revealMatch() {
+  clearTimeout(search.timer);
+  await runSearch();
   const first = store.match && store.tree.parts.find(part => store.match.items.has(part.id));
   if (!first) return;
   const shown = shownAs(first);

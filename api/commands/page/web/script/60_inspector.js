@@ -1,10 +1,13 @@
 // What is selected: what it is, where it lies, what can be chosen, which line decided.
 
-function choiceRow(part, choice) {
+/// Whether all of a part has this value already.
+function isChosenAt(part, choice, value) {
   const keys = choice.key === "on" ? ["run", "param", "state"] : [choice.key];
+  return keys.map(key => valuesOf(part, key)).every(values => !values.size || onlyDevice(values) === value);
+}
+
+function choiceRow(part, choice) {
   const counts = valuesOf(part, choice.key);
-  const isSet = value =>
-    keys.map(key => valuesOf(part, key)).every(values => !values.size || onlyDevice(values) === value);
   const label = `choice-${choice.key}`, help = attribute(choice.key);
   return [
     element("span", {id: label, class: "choice-name", title: help && help.help}, choice.name),
@@ -12,7 +15,7 @@ function choiceRow(part, choice) {
       const count = counts.size > 1 ? counts.get(value) || 0 : 0;
       return button(value + (count ? ` ${count}` : ""), () => place([part], {[choice.key]: value}), {
         "data-key": `${choice.key}-${value}`,
-        "aria-pressed": String(isSet(value)),
+        "aria-pressed": String(isChosenAt(part, choice, value)),
         disabled: isReadOnly(),
         style: choice.key === "acts" ? {} : {"--c": deviceColour(value)}
       });

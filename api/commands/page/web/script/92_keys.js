@@ -57,6 +57,7 @@ function plainKeys(event) {
   return {
     "/": () => byId("search").focus(),
     "?": openHelp,
+    Escape: () => store.match && searchFor(""),
     e: () => part && isPlanned() && explain(part),
     Delete: () => part && !isReadOnly() && isPlanned() && clearPart(part)
   }[event.key];
@@ -74,6 +75,17 @@ function pageKeys(event) {
   act();
 }
 
+/// To the row that is selected, so that the arrow keys work at once.
+function goToModel() {
+  if (!isPlanned()) return byId("view").focus();
+  if (!store.selection) select(store.tree.root);
+  document.querySelector("#view [data-key=view]").focus();
+}
+
 function startKeys() {
+  document.querySelector(".skip").addEventListener("click", event => {
+    event.preventDefault();
+    goToModel();
+  });
   addEventListener("keydown", pageKeys);
 }
