@@ -48,6 +48,14 @@ function reviewWhenDone() {
   lastRequest.then(() => openReview());
 }
 
+/// The reasons of changed rules: they were written for what the rule said before.
+function oldReasons(lines) {
+  const reasonOf = line => (/\bwhy\s*=\s*("(?:[^"\\]|\\.)*"|'[^']*')/.exec(line.text) || [])[1];
+  const reasons = kind => lines.filter(line => line.kind === kind).map(reasonOf).filter(Boolean);
+  const before = reasons("removed");
+  return reasons("added").filter(reason => before.includes(reason));
+}
+
 /// `disk`: what is in the file where it is not what this page last read.
 function openReview(disk = null) {
   const {state} = store, dialog = byId("review");
@@ -70,6 +78,10 @@ function openReview(disk = null) {
       element("p", {class: "bad"}, "This plan does not fit; a run would be refused."),
     element(
       "div", {class: "bar"}, button("Go on editing", close),
+    oldReasons(lines).map(
+      reason => element(
+        "p", {class: "reason"}, "The reason ", element("code", {}, reason),
+        " of a rule that you changed may no longer hold: check it in the file.")),
       disk && disk.exists && button("Take the file's text", () => {
         close();
         reloadFile();
