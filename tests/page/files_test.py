@@ -1,5 +1,7 @@
 """What happens to the file: saved after a difference, changed or deleted under the page: files_test.py TANDEM."""
 
+import re
+
 from page_support import PageTest, expect, main
 
 
@@ -28,6 +30,18 @@ class File(PageTest):
         self.assertEqual(lines, self.policy.read_text().splitlines())
         self.assertEqual(["data.npz", "model.onnx", "policy.toml", "train.toml"], sorted(path.name for path in self.folder.iterdir()))
 
+    def test_a_changed_rule_may_have_an_old_reason(self):
+        text = self.first_text.replace('on = "gpu" }', 'on = "gpu", why = "a GPU was found" }')
+        self.policy.write_text(text)
+        self.page.get_by_role("button", name="Take its text").click()
+        expect(self.page.locator("#file-status")).to_have_text("saved")
+        self.page.locator("#view .row[data-item='0']").click()
+        self.place("on", "cpu")
+        expect(self.page.locator("#file-status")).to_have_text("1 line not saved")
+        review = self.save()
+        expect(review.locator(".reason")).to_contain_text('The reason "a GPU was found" of a rule that you changed may no longer hold')
+        expect(review.locator(".moves")).to_contain_text(re.compile("compute gpu → cpu; parameters gpu → cpu"))
+
     def test_a_file_that_changed_is_noticed_and_kept(self):
         self.edit()
         other = self.first_text.replace("# all of it", "# somebody else's words")
@@ -50,6 +64,11 @@ class File(PageTest):
     def test_writing_over_is_said(self):
         self.edit()
         self.policy.write_text("policy = 1\n")
+        self.save().get_by_role("button", name="Save", exact=True).click()
+        expect(self.page.locator("#review [data-key=cancel]")).to_be_focused()
+        self.page.keyboard.press("Enter")
+        expect(self.page.locator("#review")).to_be_hidden()
+        self.assertEqual("policy = 1\n", self.policy.read_text())
         self.save().get_by_role("button", name="Save", exact=True).click()
         self.page.get_by_role("button", name="Write over it").click()
         expect(self.page.locator("#file-status")).to_have_text("saved")

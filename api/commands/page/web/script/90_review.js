@@ -7,13 +7,20 @@ function movesOf(compared) {
     "ul", {class: "moves"},
     groups.map(
       group => element(
-        "li", {}, element("code", {}, group.at),
+        "li", {}, element("code", {}, group.at), ": ",
         group.moves.map(
-          move =>
-            [` ${move.attribute} `, valueTag(move.attribute, move.from), " → ",
-             valueTag(move.attribute, move.to)]),
+          (move, i) =>
+            [i > 0 && "; ", `${attributeNames[move.attribute] || move.attribute} `,
+             valueTag(move.attribute, move.from), " → ", valueTag(move.attribute, move.to)]),
         element("small", {}, ` ${groupText(group)}`))));
 }
+
+const attributeNames = {
+  run: "compute",
+  param: "parameters",
+  state: "optimizer state",
+  acts: "activations"
+};
 
 const valueTag = (name, value) => ["run", "param", "state"].includes(name) ? deviceTag(value) : value;
 
@@ -41,19 +48,19 @@ function comparisonTable(compared) {
       "tbody", {}, row("step", compared.time.step_ms, msText),
       row("copies", compared.transfers.bytes, bytesText),
       Object.entries(compared.devices).map(([name, device]) => row(`${name} peak`, device.peak, bytesText))));
-}
-
-/// Opens the difference once all edits have been answered.
-function reviewWhenDone() {
-  lastRequest.then(() => openReview());
-}
-
 /// The reasons of changed rules: they were written for what the rule said before.
 function oldReasons(lines) {
   const reasonOf = line => (/\bwhy\s*=\s*("(?:[^"\\]|\\.)*"|'[^']*')/.exec(line.text) || [])[1];
   const reasons = kind => lines.filter(line => line.kind === kind).map(reasonOf).filter(Boolean);
   const before = reasons("removed");
   return reasons("added").filter(reason => before.includes(reason));
+}
+
+}
+
+/// Opens the difference once all edits have been answered.
+function reviewWhenDone() {
+  lastRequest.then(() => openReview());
 }
 
 /// `disk`: what is in the file where it is not what this page last read.
@@ -71,17 +78,17 @@ function openReview(disk = null) {
         "p", {},
         disk.exists ? "Below is what your text changes in the file as it is on disk."
                     : "The file is not there any more. Saving writes it again."),
+    oldReasons(lines).map(
+      reason => element(
+        "p", {class: "reason"}, "The reason ", element("code", {}, reason),
+        " of a rule that you changed may no longer hold: check it in the file.")),
     !disk && !state.file.exists && element("p", {}, "The file does not exist yet."),
     lines.length ? differenceBlock(lines, [], 3) : element("p", {class: "quiet"}, "The text is the same."),
     !disk && [element("h3", {}, "What moves"), movesOf(state.compared), comparisonTable(state.compared)],
     state.ok && !state.plan.fits &&
       element("p", {class: "bad"}, "This plan does not fit; a run would be refused."),
     element(
-      "div", {class: "bar"}, button("Go on editing", close),
-    oldReasons(lines).map(
-      reason => element(
-        "p", {class: "reason"}, "The reason ", element("code", {}, reason),
-        " of a rule that you changed may no longer hold: check it in the file.")),
+      "div", {class: "bar"}, button("Go on editing", close, {"data-key": "cancel"}),
       disk && disk.exists && button("Take the file's text", () => {
         close();
         reloadFile();
@@ -91,7 +98,7 @@ function openReview(disk = null) {
       }, {class: "main", "data-key": "confirm"})));
   dialog.setAttribute("aria-labelledby", "review-title");
   if (!dialog.open) dialog.showModal();
-  dialog.querySelector("[data-key=confirm]").focus();
+  dialog.querySelector(disk ? "[data-key=cancel]" : "[data-key=confirm]").focus();
 }
 
 /// Writes the text. `over`: the version on disk that a person has seen and writes over.

@@ -2,12 +2,25 @@
 
 let diskIsOther = false, fileTimer = 0;
 
+/// How many lines differ; one that has become another counts once.
+function changedLines(lines) {
+  let count = 0, added = 0, removed = 0;
+  for (const {kind} of [...lines, {kind: "same"}]) {
+    if (kind === "added") ++added;
+    if (kind === "removed") ++removed;
+    if (kind !== "same") continue;
+    count += Math.max(added, removed);
+    added = removed = 0;
+  }
+  return count;
+}
+
 function statusText() {
   const {file} = store.state;
   if (isReadOnly()) return ["read only", ""];
   if (diskIsOther) return ["changed on disk", "bad"];
   if (!file.exists && file.saved) return ["new file", ""];
-  const changes = store.state.difference.filter(line => line.kind !== "same").length;
+  const changes = changedLines(store.state.difference);
   return file.saved ? ["saved", ""] : [`${counted(changes, "line")} not saved`, "edited"];
 }
 
@@ -103,6 +116,7 @@ function showNotice(error, what = "Not done: ") {
 }
 
 function startFile() {
+  for (const event of ["pointerdown", "keydown"]) addEventListener(event, () => showStatus(""), true);
   showHead();
   listen(["state"], () => {
     if (store.state.file.changed_on_disk !== undefined && !store.state.file.changed_on_disk && diskIsOther) {
@@ -116,7 +130,6 @@ function startFile() {
   });
   if (!isReadOnly()) {
     document.addEventListener("visibilitychange", () => {
-  for (const event of ["pointerdown", "keydown"]) addEventListener(event, () => showStatus(""), true);
       if (!document.hidden) pollFile();
     });
     pollFile();
