@@ -66,12 +66,16 @@ const isInside = (part, outer) => {
   return false;
 };
 
+/// "1 operator"; what training adds to the model, such as its loss, is said to be added.
+const kindText = (kind, count) =>
+  kind === "added" ? `${counted(count, "operator")} added for training` : counted(count, kind);
+
 /// "14 operators, 10 parameters"
 function contentText(part) {
   const counts = {operator: 0, parameter: 0, buffer: 0, added: 0};
   for (const one of part.inside) ++counts[one.kind];
   return Object.entries(counts)
     .filter(([, count]) => count)
-    .map(([kind, count]) => counted(count, kind === "added" ? "added part" : kind))
+    .map(([kind, count]) => kindText(kind, count))
     .join(", ");
 }

@@ -123,7 +123,9 @@ function showRules(panel) {
       [
         element("h3", {}, "Rules, later ones win"),
         rules.length ? element("ol", {class: "rules"}, rules.map(ruleRow))
-                     : element("p", {class: "quiet"}, "None: everything runs on the device of the run."),
+                     : element(
+                         "p", {class: "quiet"}, "There are none yet: everything runs on ",
+                         devicesText(totalsAt(store.tree.root).run), "."),
         !isReadOnly() && addField()
       ],
     !state.ok &&

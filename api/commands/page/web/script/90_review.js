@@ -26,9 +26,7 @@ const valueTag = (name, value) => ["run", "param", "state"].includes(name) ? dev
 
 const groupText = group => ["operators", "parameters", "buffers", "added"]
                              .filter(kind => group[kind])
-                             .map(
-                               kind => kind === "added" ? counted(group[kind], "added part")
-                                                        : counted(group[kind], kind.slice(0, -1)))
+                             .map(kind => kindText(kind.replace(/s$/, ""), group[kind]))
                              .join(", ");
 
 function comparisonTable(compared) {
@@ -48,14 +46,14 @@ function comparisonTable(compared) {
       "tbody", {}, row("step", compared.time.step_ms, msText),
       row("copies", compared.transfers.bytes, bytesText),
       Object.entries(compared.devices).map(([name, device]) => row(`${name} peak`, device.peak, bytesText))));
+}
+
 /// The reasons of changed rules: they were written for what the rule said before.
 function oldReasons(lines) {
   const reasonOf = line => (/\bwhy\s*=\s*("(?:[^"\\]|\\.)*"|'[^']*')/.exec(line.text) || [])[1];
   const reasons = kind => lines.filter(line => line.kind === kind).map(reasonOf).filter(Boolean);
   const before = reasons("removed");
   return reasons("added").filter(reason => before.includes(reason));
-}
-
 }
 
 /// Opens the difference once all edits have been answered.
@@ -78,12 +76,12 @@ function openReview(disk = null) {
         "p", {},
         disk.exists ? "Below is what your text changes in the file as it is on disk."
                     : "The file is not there any more. Saving writes it again."),
+    !disk && !state.file.exists && element("p", {}, "The file does not exist yet."),
+    lines.length ? differenceBlock(lines, [], 3) : element("p", {class: "quiet"}, "The text is the same."),
     oldReasons(lines).map(
       reason => element(
         "p", {class: "reason"}, "The reason ", element("code", {}, reason),
         " of a rule that you changed may no longer hold: check it in the file.")),
-    !disk && !state.file.exists && element("p", {}, "The file does not exist yet."),
-    lines.length ? differenceBlock(lines, [], 3) : element("p", {class: "quiet"}, "The text is the same."),
     !disk && [element("h3", {}, "What moves"), movesOf(state.compared), comparisonTable(state.compared)],
     state.ok && !state.plan.fits &&
       element("p", {class: "bad"}, "This plan does not fit; a run would be refused."),

@@ -20,7 +20,7 @@ function openHelp() {
     dialog, element("h2", {id: "help-title"}, "Keys"),
     element(
       "p", {class: "quiet"},
-      "Drag a module to the tile of a device to place it; the zones place only a part of it."),
+      "Drag a module to the tile of a device to place it. The tile then shows four fields: drop it on one to place everything, or only its computing, its parameters or their optimizer state."),
     element(
       "table", {},
       element(
