@@ -231,7 +231,7 @@ TEST_F(AbsentIdsTest, OfASession) {
     session.predict(feeds_of(ids, false));
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("an index is out of range"));
+    EXPECT_THAT(error.what(), HasSubstr("ids: row 2: out of range: an index of embedding"));
   }
 }
 

@@ -315,7 +315,7 @@ TEST(SessionErrorsTest, ArraysThatMakeALossNotFiniteAreNamed) {
   std::vector<float> image = feeds.at("image").floats();
   image[2 * 64 + 5] = std::numeric_limits<float>::quiet_NaN();
   feeds["image"] = Tensor::copy_of({8, 1, 8, 8}, image);
-  EXPECT_THAT(error_of([&] { session.step(feeds); }),
+  EXPECT_THAT(error_of([&] { session.step(feeds); }, ErrorKind::diverged),
               AllOf(HasSubstr("the loss is not finite at step 1"), HasSubstr("image: row 3: nan"),
                     Not(HasSubstr("optimizer.lr"))));
 }

@@ -140,7 +140,11 @@ TEST_F(SessionValues, AllThatIsWrongIsSaidTogether) {
 TEST_F(SessionValues, IdsOfPredictHaveRows) {
   Session session = open(cross_entropy_);
   const auto refused = [&](std::int64_t id) {
-    return error_of([&] { session.predict(classes({0, id, 2, 1, 0}, {0, 0, 0, 9, 0})); });
+    return error_of(
+        [&] {
+          session.predict(classes({0, id, 2, 1, 0}, {0, 0, 0, 9, 0}));
+        },
+        ErrorKind::data);
   };
   EXPECT_THAT(refused(-1), AllOf(HasSubstr("ids: row 2: out of range"), HasSubstr("got -1")));
   EXPECT_THAT(refused(5), HasSubstr("expected 0 to 4, got 5"));
