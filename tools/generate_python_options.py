@@ -25,7 +25,8 @@ PLAIN = {
 OTHER_FORMS = {"policy": "Sequence[Mapping[str, Any]]", "loss": "Sequence[Mapping[str, Any]]"}
 NOT_KEYWORDS = {"data", "run_dir"}  # parameters of their own
 TABLES = ["Group", "Metric", "Optimizer", "Rule", "Schedule", "Term"]  # classes of _table.py
-OPTIMIZER_CLASSES = {"sgd": "SGD", "rmsprop": "RMSprop", "adamw": "AdamW", "nadam": "NAdam", "radam": "RAdam"}
+OPTIMIZER_CLASSES = {"sgd": "SGD", "rmsprop": "RMSprop", "adamw": "AdamW", "nadam": "NAdam", "radam": "RAdam",
+                     "schedule_free_adamw": "ScheduleFreeAdamW"}
 
 
 class Keys:
