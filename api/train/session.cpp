@@ -243,7 +243,7 @@ void Session::Impl::refuse_divergence(const BoundProgram& training, double loss,
     if (config.precision.compute == DType::float16)
       d.fix += "; float16 ends at 65504: precision.compute = \"bfloat16\" goes further";
     std::vector<Diagnostic> problems = not_finite_feeds(feeds, fed);
-    if (!problems.empty()) d.fix = "";  // it is the data
+    if (!problems.empty()) d.fix = "";  // the arrays are the cause
     problems.insert(problems.begin(), std::move(d));
     throw Error(ErrorKind::diverged, std::move(problems));
   }

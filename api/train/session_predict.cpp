@@ -66,15 +66,14 @@ std::int64_t Session::Impl::samples_to_predict(const FieldTypes& fed) {
               Diagnostic{.message = "predict needs at least one fed tensor with a batch axis"});
 }
 
-void Session::Impl::check_fed_ids(const Feeds& feeds, const FieldTypes& fed,
-                                  std::int64_t samples) {
+void Session::Impl::check_fed_ids(const Feeds& feeds, const FieldTypes& fed, std::int64_t samples) {
   if (!id_inputs) {
     id_inputs.emplace();
     for (const NamedValue& input : forward().inputs) {
       if (looked_up_rows(forward(), input.name) > 0) id_inputs->push_back(input.name);
     }
   }
-  Feeds ids;  // labels may be missing or stand for nothing
+  Feeds ids;  // predict needs no labels, so they are not checked
   for (const std::string& name : *id_inputs) {
     if (const auto found = feeds.find(name); found != feeds.end()) ids.insert(*found);
   }

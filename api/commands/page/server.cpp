@@ -83,8 +83,8 @@ void answer(const PageRoute& route, const httplib::Request& request, httplib::Re
   }
 }
 
-/// Ends the connections at this port, `how`: SHUT_RD, so that no thread waits for the rest of a
-/// request; SHUT_RDWR, nor for a client that does not take its answer.
+/// Ends the connections at this port. With `how` = SHUT_RD no thread waits for the rest of a
+/// request any more; with SHUT_RDWR none waits for a client to take its answer, either.
 void end_connections(int port, int how) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {

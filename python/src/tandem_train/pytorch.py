@@ -53,8 +53,9 @@ def from_torch(
     if len(examples) != len(inputs):
         expected = f"{len(examples)}, one for each example"
         refuse("each example input needs a name", path="inputs", expected=expected, got=str(len(inputs)))
-    for name in {"", *(name for name in [*inputs, *outputs] if [*inputs, *outputs].count(name) > 1)} & {*inputs, *outputs}:
-        refuse("each input and output needs a name of its own", path="inputs, outputs", got=repr(name))
+    names = [*inputs, *outputs]
+    if wrong := [name for name in names if not name or names.count(name) > 1]:
+        refuse("each input and output needs a name of its own", path="inputs, outputs", got=repr(wrong[0]))
     folder = tempfile.TemporaryDirectory(prefix="tandem-") if file is None else None
     path = pathlib.Path(folder.name) / "model.onnx" if folder else pathlib.Path(path_text(file or "", "file"))
     _export(torch, module, examples, path, inputs, outputs)
@@ -98,8 +99,8 @@ def _export(torch: Any, module: Any, examples: tuple[Any, ...], path: Any, input
 
 
 def _complete(path: pathlib.Path, buffers: dict[str, Any], outputs: list[str]) -> None:
-    """Refuses outputs without a name. The running statistics are those after the step that the exporter has traced: here
-    come those before it.
+    """Refuses outputs without a name, and writes the module's running statistics into the file: the exporter traces a
+    training step, which moves them.
     """
     import onnx
 

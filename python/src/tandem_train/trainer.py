@@ -205,7 +205,7 @@ class _Listener:
 
     @contextlib.contextmanager
     def also(self, callback: Callback | None) -> Iterator[None]:
-        """Meanwhile this one is called, too."""
+        """Within the block, this callback is called before the others; None: only the others are."""
         before = self.callbacks
         self.callbacks = [callback, *before] if callback is not None else before
         try:
