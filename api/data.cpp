@@ -1,4 +1,5 @@
 // `tandem data`: prepares text tables and checks data.
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "engine/config/keys/config_names.h"
 #include "engine/data/prepare_table.h"
 #include "engine/formats/count_text.h"
+#include "engine/formats/text_stream.h"
 #include "placement/report/json.h"
 #include "tandem/tandem.h"
 
@@ -23,6 +25,34 @@ std::string number_text(double value) {
 }
 
 // ---------------------------------------------------------------- text of reports
+
+double percent(std::int64_t part, std::int64_t all) {
+  return all == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(all);
+}
+
+/// How many tokens there are, what of them is learned or lost, and where the longest texts are.
+std::string text_of(const TokenCounts& counts) {
+  std::string text =
+      fmt::format("  tokens: {} in {}, {:.1f} on average; {} are learned ({:.3g} %)\n",
+                  counts.tokens, count_text(counts.texts, "text"),
+                  static_cast<double>(counts.tokens) /
+                      static_cast<double>(std::max<std::int64_t>(counts.texts, 1)),
+                  counts.learned, percent(counts.learned, counts.tokens));
+  text += fmt::format("    {} of {} tokens; {:.3g} % of them is padding\n",
+                      count_text(counts.samples, "sample"), counts.places / counts.samples,
+                      percent(counts.places - counts.kept(), counts.places));
+  if (counts.cut_texts > 0)
+    text += fmt::format("    {} tokens are cut off {} ({:.3g} %)\n", counts.cut_tokens,
+                        count_text(counts.cut_texts, "text"),
+                        percent(counts.cut_tokens, counts.tokens));
+  if (counts.left_out > 0)
+    text += fmt::format("    {} left out\n", count_text(counts.left_out, "line"));
+  text += "    longest:";
+  for (const TokenCounts::LongText& one : counts.longest)
+    text += fmt::format("{} {} ({})", &one == counts.longest.data() ? "" : ",", one.tokens,
+                        shown_path(one.place));
+  return text + "\n";
+}
 
 std::string text_of(const CheckedData& checked) {
   std::string text;
@@ -44,6 +74,7 @@ std::string text_of(const CheckedData& checked) {
       }
       text += fmt::format("    {} a sample\n", to_string(field.sample));
     }
+    if (split.tokens) text += text_of(*split.tokens);
   }
   for (const Json& v : checked.vocabularies) {
     const auto name = v["name"].get<std::string>();
@@ -65,6 +96,16 @@ std::string text_of(const CheckedData& checked) {
   for (const std::string& note : checked.notes) text += "note: " + note + "\n";
   if (!text.empty()) text.pop_back();
   return text;
+}
+
+Json json_of(const TokenCounts& counts) {
+  Json longest = Json::array();
+  for (const TokenCounts::LongText& one : counts.longest)
+    longest.push_back({{"place", one.place}, {"tokens", one.tokens}});
+  return {{"texts", counts.texts},         {"tokens", counts.tokens},
+          {"learned", counts.learned},     {"places", counts.places},
+          {"cut_texts", counts.cut_texts}, {"cut_tokens", counts.cut_tokens},
+          {"left_out", counts.left_out},   {"longest", std::move(longest)}};
 }
 
 Json json_of(const CheckedData& checked) {
@@ -94,6 +135,7 @@ Json json_of(const CheckedData& checked) {
     }
     json[split.name] = {
         {"samples", split.samples}, {"bad", split.bad}, {"fields", std::move(fields)}};
+    if (split.tokens) json[split.name]["tokens"] = json_of(*split.tokens);
   }
   json["vocabularies"] = checked.vocabularies;
   json["problems"] = Json::array();

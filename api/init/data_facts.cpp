@@ -40,6 +40,28 @@ const DataLook* look_of(const std::string& path) {
   return nullptr;
 }
 
+const DataLook* look_named(std::string_view kind) {
+  for (const DataLook& look : all_data_looks()) {
+    if (look.kind == kind) return &look;
+  }
+  return nullptr;
+}
+
+/// Forgets what a look found, and takes another one at the same files.
+void look_again(const DataLook& look, DataFacts& facts) {
+  SplitPaths paths;
+  for (const ArrayFiles& files : facts.train)
+    paths.train.insert(paths.train.end(), files.paths.begin(), files.paths.end());
+  for (const ArrayFiles& files : facts.eval)
+    paths.eval.insert(paths.eval.end(), files.paths.begin(), files.paths.end());
+  facts.kind = look.kind;
+  facts.arrays.clear();
+  facts.keys.clear();
+  facts.notes.resize(facts.file_notes);
+  facts.rows_read = 0;
+  look.look(paths, facts);
+}
+
 std::string known_files() {
   return "MNIST's IDX files, CIFAR's .bin, train.bin of token ids, .npz, .npy, .csv and .tsv "
          "with a header, or .jsonl (and .gz of these), .txt (data.kind = \"text\"), or a "
@@ -262,10 +284,21 @@ const ArrayFacts* DataFacts::find(const std::string& name) const {
 
 void fit_data(const std::vector<InputFacts>& inputs, DataFacts& facts,
               const std::vector<std::string>& outputs) {
-  mark_labels(inputs, outputs, facts);
-  for (const DataLook& look : all_data_looks()) {
-    if (look.kind == facts.kind && look.fit != nullptr) look.fit(inputs, facts);
+  const DataLook* look = look_named(facts.kind);
+  if (look != nullptr && look->other_kind != nullptr) {
+    const std::string_view kind = look->other_kind(inputs, facts);
+    if (!kind.empty()) {
+      look = look_named(kind);
+      look_again(*look, facts);
+    }
   }
+  if (facts.holds_chat && facts.arrays.empty()) {
+    facts.problem =
+        "the lines are conversations, which data.kind = \"chat\" reads for models that write text "
+        "on";
+  }
+  mark_labels(inputs, outputs, facts);
+  if (look != nullptr && look->fit != nullptr) look->fit(inputs, facts);
 }
 
 bool SaidOfData::takes(const std::vector<InputFacts>& inputs, const std::string& column) const {
@@ -303,11 +336,14 @@ DataFacts look_into_data(const std::string& path, SaidOfData said) {
   }
   const DataLook& look = choose_kind(facts.path, files, facts);
   facts.kind = look.kind;
-  look.look(facts.said.held_out.empty() ? split(files, facts)
-                                        : split_as_said(look, std::move(files), facts),
-            facts);
-  const bool any = std::any_of(facts.arrays.begin(), facts.arrays.end(),
-                               [](const ArrayFacts& array) { return array.rows > 0; });
+  const SplitPaths paths = facts.said.held_out.empty()
+                               ? split(files, facts)
+                               : split_as_said(look, std::move(files), facts);
+  facts.file_notes = facts.notes.size();
+  look.look(paths, facts);
+  const bool any =
+      facts.holds_chat || std::any_of(facts.arrays.begin(), facts.arrays.end(),
+                                      [](const ArrayFacts& array) { return array.rows > 0; });
   if (!any && facts.problem.empty()) {
     const bool is_table = facts.kind == "csv" || facts.kind == "tsv";
     throw Error(ErrorKind::data,

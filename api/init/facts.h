@@ -136,10 +136,14 @@ struct DataFacts {
   std::map<std::string, std::vector<ArrayFacts>> choices;
   bool chose_length = false;  // the length of sequences was chosen, as the model leaves it free
   bool sizes_vary = false;    // pictures differ in size
-  std::vector<std::string> notes;             // what was left out, with the reasons
+  std::vector<std::string> notes;  // what was left out, with the reasons
+  std::size_t file_notes = 0;      // how many of them, at the front, are about the choice of files
+  bool holds_chat = false;         // lines are conversations: messages, or a prompt with its answer
   std::map<std::string, std::string> unread;  // arrays that contain no numbers, with the reasons
   std::string problem;  // why no fields can be made of the data; "" where they can
   const ArrayFacts* find(const std::string& name) const;
+  /// Whether it has labels for a language model: the ids that follow.
+  bool has_targets() const { return kind == "tokens" || kind == "text" || kind == "chat"; }
 };
 
 /// Reads a file or a folder; file names say what is held out. Throws Error{usage} where it does not

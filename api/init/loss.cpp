@@ -233,8 +233,7 @@ LossChoice guess_loss(const ModelFacts& model, const std::vector<InputFacts>& in
   }
   choice.term = all[0].loss;
   choice.unlabelled = all[0].labels->missing;
-  if (data->kind == "tokens" || data->kind == "text")  // the labels are the ids that follow
-    choice.term.metrics.insert(choice.term.metrics.begin(), "perplexity");
+  if (data->has_targets()) choice.term.metrics.insert(choice.term.metrics.begin(), "perplexity");
   choice.labels.from = all[0].labels;
   choice.labels.name = all[0].labels->stacked ? "labels" : all[0].labels->name;
   choice.labels.as = all[0].loss.as;

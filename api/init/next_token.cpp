@@ -105,7 +105,7 @@ std::optional<LossChoice> next_token_loss(const ModelFacts& model,
     const bool is_open = fields.fields[i].from == nullptr && choices != data.choices.end();
     FieldGuess ids = fields.fields[i];
     if (is_open) ids.from = &choices->second.at(0);
-    if (data.kind == "tokens" || data.kind == "text" || !are_ids(inputs[i], ids)) continue;
+    if (data.has_targets() || !are_ids(inputs[i], ids)) continue;
     const PortSummary* const scores = scores_of(outputs, *ids.from);
     if (scores == nullptr) continue;
     if (!is_causal(model)) {

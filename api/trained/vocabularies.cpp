@@ -245,9 +245,7 @@ void use_own_tokenizer(TrainedModel& trained, DataConfig& data) {
   const std::string path =
       own_file(trained, tokenizer_file, "the tokenizer", "this is not the tokenizer");
   if (path.empty()) return;
-  if (data.table()) data.table()->tokenizer = path;
-  if (auto* text = std::get_if<TextFiles>(&data.kind); text && text->has_tokenizer_file())
-    text->tokenizer = path;
+  if (std::string* const named = data.tokenizer_path()) *named = path;
 }
 
 std::string load_characters(TrainedModel& trained) {

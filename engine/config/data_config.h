@@ -47,7 +47,7 @@ enum class OnBad : std::uint8_t { error, skip };
 template <>
 inline constexpr std::string_view names_of<OnBad> = "error|skip";
 inline constexpr std::string_view on_bad_help =
-    "a row or picture that cannot be read: an error, or it is left out and counted";
+    "a row, line or picture that cannot be read: an error, or it is left out and counted";
 /// What separates the cells of a csv file.
 enum class Separator : std::uint8_t { automatic, comma, semicolon, tab, bar };
 template <>
@@ -157,6 +157,34 @@ struct TextFiles {
 
   bool has_tokenizer_file() const { return tokenizer != characters && tokenizer != bytes; }
 };
+/// What becomes of a conversation that is longer than a sample.
+enum class LongChat : std::uint8_t { cut, skip, error };
+template <>
+inline constexpr std::string_view names_of<LongChat> = "cut|skip|error";
+/// How conversations become text.
+struct ChatTemplateConfig {
+  std::string name;  // one of all_chat_templates(); "": the texts below
+  /// Messages of each role, with {content} in them; "": there is no such role.
+  std::string system, user, assistant;
+  bool operator==(const ChatTemplateConfig&) const = default;
+};
+/// Conversations, a JSON object a line, of which only answers are learned.
+struct ChatFiles {
+  static constexpr std::string_view name = "chat",
+                                    arrays = "tokens|targets|mask|positions|attention";
+  static constexpr FilesForm files{.is_table = false,
+                                   .refusal = "files of conversations follow each other"};
+  std::string tokenizer;  // absolute: a tokenizer.json
+  ChatTemplateConfig style;
+  std::optional<std::string> begin;  // the text before the first message; unset: the template's
+  std::string system;                // for conversations that begin without one; "": none
+  std::int64_t length = 0;           // tokens of a sample
+  LongChat too_long = LongChat::cut;
+  bool pack = false;            // several conversations in a sample
+  std::int64_t pad = -1;        // the id that fills up; -1: that of the tokenizer
+  OnBad on_bad = OnBad::error;  // lines that are no conversations
+  bool operator==(const ChatFiles&) const = default;
+};
 /// Samples that the program gives which trains, in place of files.
 struct ProgramSamples {
   static constexpr std::string_view name = "program", arrays = "";
@@ -166,8 +194,9 @@ struct ProgramSamples {
                                    .fix = "leave it out"};
   bool operator==(const ProgramSamples&) const = default;
 };
-using DataKind = std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable, JsonLines,
-                              TextLines, ImageFiles, TokenFiles, TextFiles, ProgramSamples>;
+using DataKind =
+    std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable, JsonLines, TextLines,
+                 ImageFiles, TokenFiles, TextFiles, ChatFiles, ProgramSamples>;
 
 struct ShuffleConfig {
   enum class Kind : std::uint8_t { none, full, buffer };
@@ -290,11 +319,21 @@ struct DataConfig {
   const ImageFiles* images() const { return std::get_if<ImageFiles>(&kind); }
   const TokenFiles* tokens() const { return std::get_if<TokenFiles>(&kind); }
   const TextFiles* text() const { return std::get_if<TextFiles>(&kind); }
+  const ChatFiles* chat() const { return std::get_if<ChatFiles>(&kind); }
+  /// The path of the tokenizer.json that makes ids of text, "" in a table that names none; null
+  /// where no tokenizer could.
+  const std::string* tokenizer_path() const;
+  std::string* tokenizer_path() {
+    return const_cast<std::string*>(std::as_const(*this).tokenizer_path());
+  }
+  /// data.length, where samples are windows of that many tokens; 0 where they are not.
+  std::int64_t window_length() const;
   bool is_of_program() const { return std::holds_alternative<ProgramSamples>(kind); }
 };
 void visit(KeyVisitor& v, ImageFiles& c);
 void visit(KeyVisitor& v, TokenFiles& c);
 void visit(KeyVisitor& v, TextFiles& c);
+void visit(KeyVisitor& v, ChatFiles& c);
 void visit(KeyVisitor& v, JsonLines& c);
 void visit(KeyVisitor& v, TextLines& c);
 /// How cells of csv and tsv files are written.

@@ -229,6 +229,19 @@ const TextTable* DataConfig::table() const {
   return std::visit(as_table, kind);
 }
 
+const std::string* DataConfig::tokenizer_path() const {
+  if (table()) return &table()->tokenizer;
+  if (text() && text()->has_tokenizer_file()) return &text()->tokenizer;
+  return chat() ? &chat()->tokenizer : nullptr;
+}
+
+std::int64_t DataConfig::window_length() const {
+  return tokens() ? tokens()->windows.length
+         : text() ? text()->windows.length
+         : chat() ? chat()->length
+                  : 0;
+}
+
 void visit(KeyVisitor& v, DataConfig& c) {
   std::string root;
   v.place(c.where);

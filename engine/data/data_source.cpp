@@ -11,9 +11,9 @@
 
 #include "engine/config/keys/config_value.h"
 #include "engine/data/array_set.h"
+#include "engine/data/arrays/read_splits.h"
 #include "engine/data/bad_rows.h"
 #include "engine/data/buckets/buckets.h"
-#include "engine/data/images/read_images.h"
 #include "engine/data/mixed_source.h"
 #include "engine/data/number_text.h"
 #include "engine/data/order/sampler.h"
@@ -21,7 +21,6 @@
 #include "engine/data/random.h"
 #include "engine/data/subset_source.h"
 #include "engine/data/tokens/read_text.h"
-#include "engine/data/tokens/read_tokens.h"
 #include "engine/data/transforms.h"
 #include "engine/formats/parallel_jobs.h"
 #include "engine/formats/stage_clock.h"
@@ -444,39 +443,6 @@ DataSets open_table(const DataConfig& config, const OpenOptions& options) {
   return sets;
 }
 
-/// The arrays of both splits, null where there are none or something was reported, and what a run
-/// keeps of them.
-struct ReadSplits {
-  std::shared_ptr<const ArraySet> train, eval;
-  std::vector<SavedVocabulary> vocabularies;
-  std::vector<std::string> warnings;
-};
-
-ReadSplits read_splits(const DataConfig& config, const ArrayNames& names,
-                       const OpenOptions& options, std::vector<Diagnostic>& errors) {
-  if (config.images()) {
-    const ImageSplits images = read_images(config, names, options, errors);
-    ReadSplits splits{images.train, images.eval, {}, images.warnings};
-    if (!images.classes.empty()) splits.vocabularies.push_back(saved_classes(images.classes));
-    return splits;
-  }
-  if (config.text()) {
-    TextSplits text = read_text(config, names, options, errors);
-    ReadSplits splits{text.train, text.eval, {}, std::move(text.warnings)};
-    if (text.vocabulary) splits.vocabularies.push_back(*std::move(text.vocabulary));
-    return splits;
-  }
-  const auto read = [&](const SplitConfig& split) {
-    if (const TokenFiles* tokens = config.tokens())
-      return read_tokens(*tokens, split, names, options, errors);
-    return read_arrays(config.kind, split, names, errors);
-  };
-  ReadSplits splits;
-  splits.train = read(config.train);
-  if (!config.eval.files.empty()) splits.eval = read(config.eval);
-  return splits;
-}
-
 DataSets open_sets(const DataConfig& config, const OpenOptions& options) {
   if (config.is_of_program()) {
     Diagnostic d = at(config.where, "data.kind", "the samples come from the program that trains");
@@ -491,9 +457,12 @@ DataSets open_sets(const DataConfig& config, const OpenOptions& options) {
   }
   std::vector<Diagnostic> broken, misfits;  // broken: files; misfits: functions
   DataSets sets;
-  auto [train, eval, vocabularies, warnings] = read_splits(config, names, options, broken);
-  sets.vocabularies = std::move(vocabularies);
-  sets.warnings = std::move(warnings);
+  ReadSplits splits = read_splits(config, names, options, broken);
+  const std::shared_ptr<const ArraySet> train = splits.train, eval = splits.eval;
+  sets.vocabularies = std::move(splits.vocabularies);
+  sets.warnings = std::move(splits.warnings);
+  sets.train_tokens = std::move(splits.train_tokens);
+  sets.eval_tokens = std::move(splits.eval_tokens);
   OpenOptions taken = options;
   for (const FieldConfig& field :
        train&& eval ? fields_of(config.fields, *train) : std::vector<FieldConfig>{}) {

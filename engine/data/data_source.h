@@ -5,12 +5,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/config/run_config.h"
+#include "engine/data/tokens/token_counts.h"
 #include "engine/graph/error.h"
 #include "engine/graph/host_tensor.h"
 
@@ -138,6 +140,9 @@ struct DataSets {
   std::shared_ptr<const DataSource> eval;  // null where there is none
   std::vector<SavedVocabulary> vocabularies;
   std::vector<std::string> warnings = {};  // about held-out words that training lacks
+  /// Counts of tokens in the files of both, where a text is a sample; a held-out part of the
+  /// training data is counted with it.
+  std::optional<TokenCounts> train_tokens = {}, eval_tokens = {};
   /// Order of the training samples; null: a shuffle of them, as the configuration says.
   std::shared_ptr<const SampleOrder> order = nullptr;
   std::shared_ptr<const Buckets> buckets = nullptr;  // null: all samples are of one length

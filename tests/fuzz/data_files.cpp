@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "engine/data/chat/chat_encoder.h"
 #include "engine/data/json_row.h"
 #include "engine/formats/arrays/cifar.h"
 #include "engine/formats/arrays/idx.h"
@@ -133,6 +134,36 @@ void read_json_rows(const std::string& path) {
   }
 }
 
+/// Every line is a conversation or refused with its place, and answers lie among the tokens of
+/// every template.
+void read_conversations(const std::string& path) {
+  static const std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::parse(
+      "tokenizer.json",
+      R"({"pre_tokenizer":{"type":"Metaspace"},"added_tokens":[{"id":3,"content":"<|im_end|>"}],)"
+      R"("model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["a",-1],["▁",-2]]}})");
+  DelimitedReader reader(path, '\n', false);
+  ChatEncoder::Scratch scratch;
+  ChatTokens tokens;
+  while (reader.next()) {
+    try {
+      const Conversation all = read_conversation(path, reader.line(), reader.fields()[0]);
+      for (const ChatTemplate& style : all_chat_templates()) {
+        if (ChatEncoder(style, "a", tokenizer).encode(all, scratch, tokens)) continue;
+        std::size_t end = 0;
+        for (const TextRange& answer : tokens.answers) {
+          if (answer.begin >= answer.end || answer.begin < end || answer.end > tokens.ids.size())
+            defect("an answer is not among the tokens", style.name);
+          end = answer.begin;
+        }
+      }
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      if (text.find(path + ":" + std::to_string(reader.line())) == std::string::npos)
+        defect("no place", text);
+    }
+  }
+}
+
 using Reader = void (*)(const std::string& path);
 constexpr Reader readers[] = {
     [](const std::string& path) { read_all(read_idx(path)); },
@@ -147,6 +178,7 @@ constexpr Reader readers[] = {
     [](const std::string& path) { read_picture(path); },
     [](const std::string& path) { read_tokenizer(path); },
     [](const std::string& path) { read_json_rows(path); },
+    [](const std::string& path) { read_conversations(path); },
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_BYTES = 16384
-IDX, CIFAR, NPY, NPZ, TSV, CSV, SAFETENSORS, JSON, TORCH, IMAGE, TOKENIZER, JSON_LINES = range(12)
+IDX, CIFAR, NPY, NPZ, TSV, CSV, SAFETENSORS, JSON, TORCH, IMAGE, TOKENIZER, JSON_LINES, CHAT = range(13)
 TRAIN, POLICY = range(2)
 TOKENIZERS = [
     b'{"normalizer":{"type":"BertNormalizer"},"pre_tokenizer":{"type":"BertPreTokenizer"},"model":{"type":"WordPiece","vocab":{"[UNK]":0,"he":1,"##llo":2,",":3},'
@@ -72,6 +72,8 @@ def data_files():
     for content in TOKENIZERS:
         yield TOKENIZER, content
     yield JSON_LINES, b'{"a": [1, 2.5, null], "text": "x\\u00e4", "": true, "other": {"b": [[]]}}\n\n[1]\n'
+    yield CHAT, (b'{"messages": [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}, {"role": "assistant", "content": "c<|im_end|>"}]}\n'
+                 b'{"prompt": "a", "completion": "b", "system": null}\n{"prompt": "a"}\n')
     for content in files("tests/data/torch_weights/*.pt"):
         yield TORCH, content
 

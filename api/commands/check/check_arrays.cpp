@@ -135,9 +135,11 @@ CheckedData check_arrays(const RunConfig& run, const OpenOptions& options) {
   to.warnings = sets.warnings;
   to.splits.push_back(
       check_source("train", *sets.train, BrokenSamples(std::move(left_out[0])), to.problems));
+  to.splits.back().tokens = sets.train_tokens;
   if (sets.eval) {
     to.splits.push_back(
         check_source("eval", *sets.eval, BrokenSamples(std::move(left_out[1])), to.problems));
+    to.splits.back().tokens = sets.eval_tokens;
   }
   const auto sources = [&](const OpenOptions&) {
     std::vector<std::shared_ptr<const tandem::DataSource>> splits{sets.train};

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "api/table_rows.h"
 #include "engine/config/run_config.h"
 #include "engine/data/data_source.h"
+#include "engine/data/tokens/token_counts.h"
 #include "engine/graph/error.h"
 
 namespace tandem::api {
@@ -35,6 +37,7 @@ struct CheckedSplit {
   std::string name;
   std::int64_t samples = 0, bad = 0;
   std::vector<CheckedField> fields;
+  std::optional<TokenCounts> tokens = {};  // counted in its files; unset: no text is a sample
 };
 /// Everything that the check found.
 struct CheckedData {

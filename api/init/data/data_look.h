@@ -27,6 +27,10 @@ struct DataLook {
   /// Whether a folder that has no files of any kind is itself of this kind; it is then the only
   /// path.
   bool (*takes_folder)(const std::string& path) = nullptr;
+  /// The kind as which such files are read for these inputs; "": this one. That kind looks at them
+  /// again.
+  std::string_view (*other_kind)(const std::vector<InputFacts>& inputs,
+                                 const DataFacts& facts) = nullptr;
   /// Completes what depends on the inputs that the data is for: keys, and types of samples.
   void (*fit)(const std::vector<InputFacts>& inputs, DataFacts& facts) = nullptr;
 };

@@ -8,6 +8,7 @@
 #include "api/init/data/column_texts.h"
 #include "api/init/data/data_look.h"
 #include "api/init/data/table_arrays.h"
+#include "api/init/roles.h"
 #include "engine/formats/delimited.h"
 #include "engine/graph/error.h"
 #include "engine/graph/text.h"
@@ -113,16 +114,43 @@ void add_texts(const Json& object, const std::vector<ArrayFacts>& arrays, Column
   }
 }
 
-bool names_conversation(const std::string& key) {
-  return key == "messages" || key == "conversations" || key == "conversation";
+/// Whether a line has what data.kind = "chat" reads.
+bool is_chat(const Json& object) {
+  const auto is_text = [&](const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_string();
+  };
+  if (const auto messages = object.find("messages"); messages != object.end()) {
+    return messages->is_array() && !messages->empty() && messages->front().is_object() &&
+           messages->front().contains("role");
+  }
+  return is_text("prompt") && (is_text("completion") || is_text("answer") || is_text("response"));
+}
+
+/// A language model writes on: what a conversation has as texts is no input of another model, nor
+/// where the data has labels of its own.
+std::string_view chat_for(const std::vector<InputFacts>& inputs, const DataFacts& facts) {
+  const bool has_decoder = std::any_of(inputs.begin(), inputs.end(), [](const InputFacts& input) {
+    return is_decoders(input.name);
+  });
+  const bool takes_ids = std::any_of(inputs.begin(), inputs.end(), [](const InputFacts& input) {
+    return role_of(input) == Role::none && is_integer(input.sample.dtype) &&
+           input.sample.shape.size() == 1;
+  });
+  const bool has_labels = std::any_of(
+      facts.arrays.begin(), facts.arrays.end(),
+      [](const ArrayFacts& array) { return array.name != "answer" && names_label(array.name); });
+  return facts.holds_chat && facts.said.fields.empty() && takes_ids && !has_decoder && !has_labels
+             ? "chat"
+             : "";
 }
 
 /// Makes an array of a key whose values all have one form.
 void settle(const std::string& name, std::int64_t lines, KeyFacts key, DataFacts& facts) {
-  if (!key.refused.empty() && names_conversation(name)) {
+  if (!key.refused.empty() && (name == "conversations" || name == "conversation")) {
     facts.notes.push_back(fmt::format(
-        "the key \"{}\" is left out: it holds conversations; write each as one text under the key "
-        "\"text\", as tokenizer.apply_chat_template(messages, tokenize=False) of transformers does",
+        "the key \"{}\" is left out: it holds conversations; write them as \"messages\", objects "
+        "with \"role\" (system, user, assistant) and \"content\"",
         name));
     return;
   }
@@ -159,9 +187,11 @@ void look_jsonl(const SplitPaths& paths, DataFacts& facts) {
   facts.train = {{"", paths.train, {}}};
   if (!paths.eval.empty()) facts.eval = {{"", paths.eval, {}}};
   std::map<std::string, KeyFacts> keys;
-  const TableBounds bounds = each_object(
-      paths.train,
-      [&](const Json& object, const RowPlace& place) { add_object(object, place, keys); });
+  const TableBounds bounds =
+      each_object(paths.train, [&](const Json& object, const RowPlace& place) {
+        facts.holds_chat |= keys.empty() && is_chat(object);
+        add_object(object, place, keys);
+      });
   take_bounds(bounds, paths.train, facts);
   for (auto& [name, key] : keys) {
     if (is_text(name)) settle(name, bounds.rows(), std::move(key), facts);
@@ -177,7 +207,11 @@ void look_jsonl(const SplitPaths& paths, DataFacts& facts) {
 }  // namespace
 
 DataLook jsonl() {
-  return {.kind = "jsonl", .takes = takes_jsonl, .look = look_jsonl, .fit = fit_table};
+  return {.kind = "jsonl",
+          .takes = takes_jsonl,
+          .look = look_jsonl,
+          .other_kind = chat_for,
+          .fit = fit_table};
 }
 
 }  // namespace tandem::api::looks

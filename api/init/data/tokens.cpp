@@ -85,29 +85,51 @@ bool is_mask(const InputFacts& input) { return role_of(input) == Role::mask; }
 
 }  // namespace
 
-void fit_windows(const std::vector<InputFacts>& inputs, DataFacts& facts) {
-  std::int64_t length = 0;  // -1: the model leaves it free
-  bool is_known = true;
+std::int64_t length_of_rows(const std::vector<InputFacts>& inputs) {
+  std::int64_t length = 0;
   for (const InputFacts& input : inputs) {
     const Shape& shape = input.sample.shape;
     if (shape.size() != 1 || !is_integer(input.sample.dtype)) continue;
-    is_known &= length == 0 || length == shape[0];
+    if (length != 0 && length != shape[0]) return 0;
     length = shape[0];
   }
-  facts.chose_length = is_known && length < 0;
-  is_known &= length > 0;
+  return length;
+}
+
+std::int64_t most_positions(const std::vector<InputFacts>& inputs, const DataFacts& facts,
+                            std::int64_t usual) {
+  std::int64_t most = usual;
+  for (const InputFacts& input : inputs) {
+    const bool is_limit = role_of(input) == Role::positions && input.table_rows > 0;
+    if (is_limit) most = std::min(most, input.table_rows);
+  }
+  return facts.most_length > 0 ? std::min(most, facts.most_length) : most;
+}
+
+void add_mask_array(const std::vector<InputFacts>& inputs, const std::string& made,
+                    DataFacts& facts) {
+  if (std::count_if(inputs.begin(), inputs.end(), is_mask) != 1) return;
+  ArrayFacts mask;
+  mask.name = std::find_if(inputs.begin(), inputs.end(), is_mask)->name;
+  mask.source = "mask";
+  mask.made = made;
+  mask.sample = facts.arrays.at(0).sample;
+  mask.rows = facts.arrays.at(0).rows;
+  mask.numbers.add(1);
+  facts.arrays.push_back(std::move(mask));
+}
+
+void fit_windows(const std::vector<InputFacts>& inputs, DataFacts& facts) {
+  std::int64_t length = length_of_rows(inputs);
+  bool is_known = length > 0;
+  facts.chose_length = length < 0;
   const char* const why =
       is_known ? "what the model takes"
       : facts.chose_length
           ? "the model leaves it free: a usual length, at most the number of positions"
           : "";
   const bool is_open = !is_known && !facts.chose_length;
-  std::int64_t most = usual_window;  // no more than there are positions
-  for (const InputFacts& input : inputs) {
-    const bool is_limit = role_of(input) == Role::positions && input.table_rows > 0;
-    if (is_limit) most = std::min(most, input.table_rows);
-  }
-  if (facts.most_length > 0) most = std::min(most, facts.most_length);
+  const std::int64_t most = most_positions(inputs, facts, usual_window);
   if (!is_known && most < usual_window) {
     length = most;
     is_known = true;
@@ -122,15 +144,7 @@ void fit_windows(const std::vector<InputFacts>& inputs, DataFacts& facts) {
     array.rows = std::max<std::int64_t>(rows, 1);
     array.sample.shape[0] = windows.length;
   }
-  if (std::count_if(inputs.begin(), inputs.end(), is_mask) != 1) return;
-  ArrayFacts mask;
-  mask.name = std::find_if(inputs.begin(), inputs.end(), is_mask)->name;
-  mask.source = "mask";
-  mask.made = "the tokens' own: 1 for each that is there";
-  mask.sample = facts.arrays.at(0).sample;
-  mask.rows = facts.arrays.at(0).rows;
-  mask.numbers.add(1);
-  facts.arrays.push_back(std::move(mask));
+  add_mask_array(inputs, "the tokens' own: 1 for each that is there", facts);
 }
 
 }  // namespace tandem::api

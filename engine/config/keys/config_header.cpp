@@ -29,8 +29,9 @@ constexpr std::pair<std::string_view, std::string_view> own_spellings[] = {
     {"adamw", "AdamW"}, {"nadam", "NAdam"}, {"radam", "RAdam"}, {"rmsprop", "RmsProp"}};
 constexpr std::pair<std::string_view, std::string_view> names_of_marks[] = {
     {",", "comma"}, {";", "semicolon"}, {".", "point"}, {"_", "underscore"}};
-constexpr std::string_view reserved[] = {"auto", "default", "double", "float", "int",   "long",
-                                         "new",  "not",     "or",     "short", "union", "xor"};
+constexpr std::string_view reserved[] = {"auto",     "default", "double", "float", "int",
+                                         "long",     "new",     "not",    "or",    "short",
+                                         "template", "union",   "xor"};
 
 constexpr std::size_t line_length = 120;  // long lines keep the list of keys short
 

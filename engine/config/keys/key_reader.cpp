@@ -16,6 +16,9 @@ struct KeyNames final : KeyVisitor {
   void value(std::string_view name, const KeyNotes&, const KeyForm&) override {
     names.emplace_back(name);
   }
+  void nested(std::string_view name, const KeyNotes&, const Visit&) override {
+    names.emplace_back(name);
+  }
 };
 
 std::vector<std::string> names_of_kind(const KindVisit& visit, std::size_t kind) {
@@ -39,10 +42,7 @@ class KeyReader final : public KeyVisitor {
 
  protected:
   void value(std::string_view name, const KeyNotes& notes, const KeyForm& form) override {
-    if (!kind_.empty() && notes.info.fallback == "required" && !table_.find(name)) {
-      table_.report(table_.where(), name, "this key is missing: " + kind_ + " needs it",
-                    type_text(form.type));
-    }
+    expect(name, notes, form.type);
     const ConfigValue* found = table_.valid(name);
     if (!found || !form.read) return;
     if (!kind_.empty()) check_range({table_, name, *found}, notes);
@@ -58,6 +58,7 @@ class KeyReader final : public KeyVisitor {
   }
 
   void nested(std::string_view name, const KeyNotes& notes, const Visit& visit) override {
+    expect(name, notes, notes.info.type | table_value);
     const ConfigValue* found = table_.valid(name);
     if (found) read_table(name, *found, notes, visit);
   }
@@ -79,6 +80,13 @@ class KeyReader final : public KeyVisitor {
   }
 
  private:
+  /// Reports a key that the kind needs, and that is not there.
+  void expect(std::string_view name, const KeyNotes& notes, unsigned type) const {
+    if (kind_.empty() || notes.info.fallback != "required" || table_.find(name)) return;
+    table_.report(table_.where(), name, "this key is missing: " + kind_ + " needs it",
+                  type_text(type));
+  }
+
   void read_table(std::string_view name, const ConfigValue& value, const KeyNotes& notes,
                   const Visit& visit) {
     ConfigValue table{.where = value.where};

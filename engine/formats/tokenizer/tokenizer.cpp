@@ -145,8 +145,8 @@ void Tokenizer::encode_text(std::string_view text, bool at_start, EncodeScratch&
   }
 }
 
-void Tokenizer::encode(std::string_view text, const EncodeOptions& options, EncodeScratch& scratch,
-                       EncodedTokens& to) const {
+/// Cuts the text into its parts.
+void Tokenizer::find_parts(std::string_view text, EncodeScratch& scratch) const {
   if (const std::size_t at = invalid_utf8(text); at != std::string_view::npos)
     throw std::invalid_argument("the text is not UTF-8 at its byte " + std::to_string(at));
   if (scratch.owner_ != this) {
@@ -154,10 +154,48 @@ void Tokenizer::encode(std::string_view text, const EncodeOptions& options, Enco
     scratch.known_ids_.clear();
     scratch.owner_ = this;
   }
-  std::vector<std::uint32_t>& ids = to.ids;
-  ids.clear();
   scratch.parts_.clear();
   added_.find(text, false, scratch.parts_);
+}
+
+void Tokenizer::encode_marked(std::string_view text, std::span<const std::size_t> marks,
+                              EncodeScratch& scratch, std::vector<std::uint32_t>& ids,
+                              std::vector<TokenPlace>& places) const {
+  find_parts(text, scratch);
+  ids.clear();
+  places.clear();
+  auto mark = marks.begin();
+  for (const AddedTokens::Part& part : scratch.parts_) {
+    const std::size_t first = ids.size();
+    const std::string_view own = text.substr(part.range.begin, part.range.end - part.range.begin);
+    for (; mark != marks.end() && *mark <= part.range.begin; ++mark) places.push_back({first});
+    if (part.is_token())
+      ids.push_back(part.id);
+    else
+      encode_text(own, part.range.begin == 0, scratch, ids);
+    for (; mark != marks.end() && *mark < part.range.end; ++mark) {
+      if (part.is_token()) {
+        places.push_back({first, false});
+        continue;
+      }
+      // Tokens up to the mark are those that the text before it has by itself, too.
+      std::vector<std::uint32_t>& before = scratch.before_;
+      before.clear();
+      encode_text(own.substr(0, *mark - part.range.begin), part.range.begin == 0, scratch, before);
+      const auto alike = std::mismatch(before.begin(), before.end(),
+                                       ids.begin() + static_cast<std::ptrdiff_t>(first), ids.end());
+      places.push_back(
+          {static_cast<std::size_t>(alike.second - ids.begin()), alike.first == before.end()});
+    }
+  }
+  for (; mark != marks.end(); ++mark) places.push_back({ids.size()});
+}
+
+void Tokenizer::encode(std::string_view text, const EncodeOptions& options, EncodeScratch& scratch,
+                       EncodedTokens& to) const {
+  find_parts(text, scratch);
+  std::vector<std::uint32_t>& ids = to.ids;
+  ids.clear();
   for (const AddedTokens::Part& part : scratch.parts_) {
     const std::string_view own = text.substr(part.range.begin, part.range.end - part.range.begin);
     if (part.is_token())

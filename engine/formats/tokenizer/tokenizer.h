@@ -21,6 +21,12 @@ struct EncodedTokens {
   std::int64_t cut = 0;             // tokens that the length left no room for
 };
 
+/// A place in a text, as one among its tokens.
+struct TokenPlace {
+  std::size_t token = 0;  // the first one that begins at the place or reaches beyond it
+  bool is_border = true;  // it begins there; false: it has text on both sides
+};
+
 struct EncodeOptions {
   bool adds_special = true;  // adds what the post-processor puts around
   /// Longer ones are cut, specials counted, shorter ones filled up; 0: as long as they are.
@@ -44,6 +50,7 @@ class EncodeScratch {
   ModelScratch model_;
   Words words_;
   std::vector<AddedTokens::Part> parts_, inner_;
+  std::vector<std::uint32_t> before_;
 };
 
 /// Any number of threads may encode.
@@ -59,6 +66,11 @@ class Tokenizer {
   /// UTF-8 or in no token of a vocabulary without an unknown one.
   void encode(std::string_view text, const EncodeOptions& options, EncodeScratch& scratch,
               EncodedTokens& to) const;
+  /// The ids of a text without what is put around, and where `marks` are among them: bytes of the
+  /// text at which characters begin, or its end, ascending. Throws as above.
+  void encode_marked(std::string_view text, std::span<const std::size_t> marks,
+                     EncodeScratch& scratch, std::vector<std::uint32_t>& ids,
+                     std::vector<TokenPlace>& places) const;
   /// As HF's `decode`. Ids without a token are skipped.
   std::string decode(std::span<const std::uint32_t> ids, bool skips_special = true) const;
 
@@ -79,6 +91,7 @@ class Tokenizer {
   Tokenizer() = default;
   void take(const JsonItem& root);
   void take_padding(const JsonItem& root);
+  void find_parts(std::string_view text, EncodeScratch& scratch) const;
   void encode_text(std::string_view text, bool at_start, EncodeScratch& scratch,
                    std::vector<std::uint32_t>& ids) const;
   void encode_words(EncodeScratch& scratch, std::vector<std::uint32_t>& ids) const;

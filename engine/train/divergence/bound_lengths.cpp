@@ -22,13 +22,6 @@ std::optional<std::size_t> other_axis(const Shape& one, const Shape& other) {
   return found;
 }
 
-/// data.length, where samples are windows of that many tokens; 0 where they are not.
-std::int64_t window_length(const DataConfig& data) {
-  if (const TextFiles* const text = data.text()) return text->windows.length;
-  if (const TokenFiles* const tokens = data.tokens()) return tokens->windows.length;
-  return 0;
-}
-
 }  // namespace
 
 void check_bound_lengths(const RunConfig& config, const Graph& forward, const FieldTypes& fields) {
@@ -44,7 +37,7 @@ void check_bound_lengths(const RunConfig& config, const Graph& forward, const Fi
       return dimension.second == wanted[*axis];
     });
     if (bound == bind.end()) continue;
-    const bool is_window = window_length(*config.data) == given[*axis];
+    const bool is_window = config.data->window_length() == given[*axis];
     const std::string length = std::to_string(given[*axis]);
     const std::string key = "model.bind." + toml_key(bound->first);
     Diagnostic d = at(

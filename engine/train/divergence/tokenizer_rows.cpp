@@ -18,17 +18,15 @@ bool gives_token_ids(const FieldConfig& field) {
 
 /// tokenizer.json, where it makes the values of this field; "" where something else does.
 std::string tokenizer_of(const DataConfig& data, const std::string& name) {
+  const std::string* const path = data.tokenizer_path();
+  if (path == nullptr || path->empty()) return "";
   const auto field = std::find_if(data.fields.begin(), data.fields.end(),
                                   [&](const FieldConfig& one) { return one.name == name; });
   const bool is_field = field != data.fields.end();
-  if (const TextFiles* const text = data.text()) {
-    if (!text->has_tokenizer_file()) return "";
-    const bool is_array = is_field ? field->as.empty() && field->from == "tokens"
-                                   : data.fields.empty() && name == "tokens";
-    return is_array ? text->tokenizer : "";
-  }
-  const TextTable* const table = data.table();
-  return table != nullptr && is_field && gives_token_ids(*field) ? table->tokenizer : "";
+  if (data.table()) return is_field && gives_token_ids(*field) ? *path : "";
+  const bool is_array = is_field ? field->as.empty() && field->from == "tokens"
+                                 : data.fields.empty() && name == "tokens";
+  return is_array ? *path : "";
 }
 
 }  // namespace

@@ -92,17 +92,19 @@ std::vector<Settings> surroundings() {
     all.push_back({"eval.metrics=[{" + group + "kind='" + std::string(kind.name) + "'}]"});
   }
   all.push_back({"data={kind='program', train={}, eval={fraction=0.5}}"});
+  all.push_back(
+      {"data={kind='chat', length=8, tokenizer='t.json', template={user='{content}', "
+       "assistant='{content}'}, train={files='a'}, fields={x='tokens'}}"});
   for (const std::string& kind : words_of(key_at("data.kind").allowed)) {
     if (kind == "program") continue;  // has neither files nor fields
     const std::string files = kind == "idx" ? "{x='a.gz'}" : "'a'";
-    const std::map<std::string, std::string> arrays{{"cifar", "images"},
-                                                    {"images", "images"},
-                                                    {"tokens", "tokens"},
-                                                    {"text", "tokens"},
-                                                    {"lines", "line"}};
+    const std::map<std::string, std::string> arrays{{"cifar", "images"},  {"images", "images"},
+                                                    {"tokens", "tokens"}, {"text", "tokens"},
+                                                    {"chat", "tokens"},   {"lines", "line"}};
     const std::map<std::string, std::string> needed{
         {"tokens", ", length=8, document_end=0"},
-        {"text", ", length=8, document_end=0, tokenizer='bytes'"}};
+        {"text", ", length=8, document_end=0, tokenizer='bytes'"},
+        {"chat", ", length=8, tokenizer='t.json', template={name='chatml'}"}};
     const auto array = arrays.find(kind), keys = needed.find(kind);
     const std::string name = array == arrays.end() ? "x" : array->second;
     all.push_back({"data={kind='" + kind + "'" + (keys == needed.end() ? "" : keys->second) +
@@ -135,8 +137,8 @@ std::vector<std::string> values_for(const KeyInfo& key) {
   if (key.type & (selector_value | path_value))
     values.insert(values.end(), {"'z.**'", "'z.safetensors'"});
   if ((key.type & string_value) && key.allowed.empty())
-    values.insert(values.end(),
-                  {"'z'", "'mse'", "'flatten'", "'random_flip'", "'buffer 7'", "'vocabulary(z)'"});
+    values.insert(values.end(), {"'z'", "'mse'", "'flatten'", "'random_flip'", "'buffer 7'",
+                                 "'vocabulary(z)'", "'{content}z'", "'llama3'"});
   if (key.type & list_value)
     values.insert(values.end(),
                   {"['7 steps']", "[0.25, 0.75]", "[1, 2]", "['z', 'w']", "['mse']", "['flatten']",

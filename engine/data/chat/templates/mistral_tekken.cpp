@@ -1,0 +1,20 @@
+// Mistral's form without spaces, of its tokenizers named Tekken; a system message is the beginning
+// of the last message of the user.
+#include "engine/data/chat/chat_template.h"
+
+namespace tandem::chat_templates {
+
+ChatTemplate mistral_tekken() {
+  return {.name = "mistral_tekken",
+          .models = "Mistral Nemo, Ministral, Pixtral",
+          .tokens = {"<s>", "</s>", "[INST]", "[/INST]"},
+          .begin = "<s>",
+          .system_place = SystemPlace::last_user,
+          .user = {.before = "[INST]", .behind = "[/INST]"},
+          .assistant = {.behind = "</s>"},
+          .alternates = true,
+          .signs = {"[INST]", "[/INST]"},
+          .foreign_signs = {"<<SYS>>", "[INST] ", " [/INST]", "[SYSTEM_PROMPT]"}};
+}
+
+}  // namespace tandem::chat_templates
