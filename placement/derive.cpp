@@ -4,6 +4,7 @@
 
 #include "engine/operators/operator.h"
 #include "engine/operators/scalar_functions.h"
+#include "engine/optimizers/composed.h"
 #include "engine/passes/tables/cached_tables.h"
 
 namespace tandem {
@@ -53,8 +54,10 @@ class Derivation {
     for (const ResolvedDevice& device : resolved.devices) placement_.devices.push_back(device.name);
     for (std::size_t s = 0; s < graph.states.size(); ++s) {
       const State& state = graph.states[s];
-      if (state.kind == StateKind::parameter && state.derived.is<CachedRows>())
-        caches_.emplace("optimizer." + state.name, s);
+      if (state.kind == StateKind::parameter) {
+        homes_.emplace(composed_path(state.name), s);
+        if (state.derived.is<CachedRows>()) homes_.emplace("optimizer." + state.name, s);
+      }
       if (state.final == state.initial) continue;
       written_.emplace(graph.value(state.final).producer.index, s);
     }
@@ -151,9 +154,10 @@ class Derivation {
         return {placed(reader).device, "follows " + graph_.node(reader).path};
       }
     }
-    // The ids of a cache cross once, and are grouped where it is.
-    if (const auto cache = caches_.find(node.path); cache != caches_.end()) {
-      const PlacedState home = of_parameter(graph_.states[cache->second]);
+    // The ids of a cache cross once, and are grouped where it is. The operators that make a step
+    // are where the parameter's states are.
+    if (const auto found = homes_.find(node.path); found != homes_.end()) {
+      const PlacedState home = of_parameter(graph_.states[found->second]);
       return {home.state, home.reason};
     }
     PlacedNode result = follow(node);
@@ -198,7 +202,7 @@ class Derivation {
   const ForwardPlacement forward_;
   std::vector<std::vector<NodeId>> readers_;
   std::multimap<std::int32_t, std::size_t> written_;  // node -> the states that it writes
-  std::map<std::string, std::size_t> caches_;         // path of a cache's update -> its state
+  std::map<std::string, std::size_t> homes_;  // path of an update's operators -> the parameter
   Placement placement_;
 };
 

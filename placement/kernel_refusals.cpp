@@ -4,6 +4,7 @@
 
 #include "engine/lower/kernel_choice.h"
 #include "engine/operators/operator.h"
+#include "engine/optimizers/composed.h"
 
 namespace tandem {
 namespace {
@@ -27,7 +28,8 @@ void ask(const Graph& graph, NodeId id, const Device& device, int index, Refusal
     const bool written =
         !(state.final == state.initial) &&
         std::find(node.outputs.begin(), node.outputs.end(), state.final) != node.outputs.end();
-    if (written && state.kind == StateKind::parameter) add("optimizer." + state.name);
+    const bool steps = written || node.path == composed_path(state.name);
+    if (steps && state.kind == StateKind::parameter) add("optimizer." + state.name);
   }
 }
 

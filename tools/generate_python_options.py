@@ -27,7 +27,8 @@ OTHER_FORMS = {
 }
 NOT_KEYWORDS = {"data", "run_dir"}  # parameters of their own
 TABLES = ["Group", "Metric", "Optimizer", "Rule", "Schedule", "Term"]  # classes of _table.py
-OPTIMIZER_CLASSES = {"sgd": "SGD", "rmsprop": "RMSprop", "adamw": "AdamW", "nadam": "NAdam", "radam": "RAdam"}
+OPTIMIZER_CLASSES = {"sgd": "SGD", "rmsprop": "RMSprop", "adamw": "AdamW", "nadam": "NAdam", "radam": "RAdam",
+                     "schedule_free_adamw": "ScheduleFreeAdamW"}
 
 
 class Keys:

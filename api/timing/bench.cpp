@@ -250,11 +250,12 @@ Report bench_kernel(const std::string& kernel, std::int64_t elements, double lea
   }
   Engine engine;
   GraphBuilder g(engine.operators);
-  const UpdateChoice choice = choose_update(OptimizerOptions(kernel));
+  const UpdateChoice choice = choose_update(OptimizerOptions(kernel), elements);
   const UpdateKind& kind = *find_update_kind(choice.op);
   // Updates that work on rows or columns get a matrix.
   const std::int64_t columns = std::gcd(elements, std::int64_t{1024});
-  const bool is_matrix = kind.whole_row || kind.is_factored();
+  const bool is_matrix =
+      kind.whole_row || kind.is_factored() || kind.needs(choice.settings, 1) != nullptr;
   const TensorType type{DType::float32,
                         is_matrix ? Shape{elements / columns, columns} : Shape{elements}};
   State weight;

@@ -293,6 +293,7 @@ void Session::save(const std::string& path) const {
   }
   ConfiguredModel& model = my.model.model();
   content.aliases = model.micro_batch().aliases;
+  use_weights(content, Weights::trained, path);
   merge_adapters(content, model.adapted());
   ExportedModel exported;
   if (!my.config.parameters.head.empty()) exported.resized = model.resized();

@@ -22,11 +22,19 @@ Block block_of(std::int64_t count, int rank, int ranks) {
   return block;
 }
 
+std::int64_t whole_elements(const State& state) {
+  return state.shard ? state.shard->whole.elements() : state.start.type().elements();
+}
+
 std::int64_t filled_rows(const StateShard& shard) {
   const std::int64_t all = rows_of_whole(shard), rank = shard.rank, ranks = shard.ranks;
   if (shard.kind == ShardKind::rows) return all > rank ? (all - rank + ranks - 1) / ranks : 0;
   if (shard.kind == ShardKind::column_blocks) return all;
   if (shard.kind == ShardKind::table) return rank == shard.owner ? all : 0;
+  if (shard.kind == ShardKind::elements) {
+    const std::int64_t share = shard.part().elements();
+    return std::clamp<std::int64_t>(all - shard.rank * share, 0, share);
+  }
   return block_of(all, shard.rank, shard.ranks).filled;
 }
 
@@ -65,8 +73,9 @@ void copy_part(const StateShard& shard, const void* whole, std::int64_t first, s
   }
   if (shard.kind != ShardKind::rows) {
     const std::int64_t begin =
-        shard.kind == ShardKind::table
-            ? first
+        shard.kind == ShardKind::table ? first
+        : shard.kind == ShardKind::elements
+            ? shard.rank * shard.part().elements() + first
             : block_of(rows_of_whole(shard), shard.rank, shard.ranks).first + first;
     std::memcpy(into, from + bytes * static_cast<std::size_t>(begin),
                 bytes * static_cast<std::size_t>(rows));

@@ -14,6 +14,9 @@ struct Block {
 };
 Block block_of(std::int64_t count, int rank, int ranks);
 
+/// Elements of a state; of a shard: of its whole.
+std::int64_t whole_elements(const State& state);
+
 /// How many of the shard's rows (ShardKind::elements: elements) the whole fills, for column_blocks
 /// in part; the others come after them and are padding.
 std::int64_t filled_rows(const StateShard& shard);

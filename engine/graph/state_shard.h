@@ -34,15 +34,19 @@ struct StateShard {
   TensorType whole;
   int rank = 0, ranks = 1;
   int owner = 0;  // for ShardKind::table
+  /// For ShardKind::elements: this many neighbours are never cut apart.
+  std::int64_t unit = 1;
 
   /// For a table that lookups read: whether each row lies whole on one rank.
   bool keeps_rows() const { return kind == ShardKind::rows || kind == ShardKind::table; }
 
-  /// [ceil(rows / ranks), columns...], [rows, ceil(columns / ranks)] or [ceil(elements / ranks)];
+  /// [ceil(rows / ranks), columns...], [rows, ceil(columns / ranks)] or, flat, [unit * ceil(units /
+  /// ranks)];
   /// for ShardKind::table [rows, columns...] on the owner and [1, columns...] on the others.
   TensorType part() const {
     const auto share = [&](std::int64_t count) { return (count + ranks - 1) / ranks; };
-    if (kind == ShardKind::elements) return {whole.dtype, {share(whole.elements())}};
+    if (kind == ShardKind::elements)
+      return {whole.dtype, {unit * share((whole.elements() + unit - 1) / unit)}};
     TensorType type = whole;
     if (kind == ShardKind::table) {
       if (rank != owner) type.shape[0] = 1;

@@ -19,7 +19,8 @@ using Updates = std::vector<NodeId>;
 
 // Whether it is an update that GroupedUpdate takes.
 bool is_update(const Node& node) {
-  return node.phase == Phase::update && is_optimizer_update(node) && !update_kind(node).whole_row;
+  return node.phase == Phase::update && is_optimizer_update(node) &&
+         update_kind(node).may_be_grouped();
 }
 
 // Updates of one group agree on all of this.

@@ -9,7 +9,9 @@ namespace operators {
 #include "engine/operators/all_operators.inl"
 
 void add_updates(OperatorSet& set) {
-  for (const UpdateKind& kind : update_kinds()) set.add(update_operator(kind));
+  for (const UpdateKind& kind : update_kinds()) {
+    if (kind.compose == nullptr) set.add(update_operator(kind));
+  }
 }
 
 }  // namespace operators

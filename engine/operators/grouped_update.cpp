@@ -64,7 +64,7 @@ namespace {
 std::vector<TensorType> infer_grouped_update(const NodeView& view) {
   const std::string& op = view.attributes().text("op");
   const UpdateKind* kind = find_update_kind(op);
-  if (kind == nullptr || kind->whole_row) {
+  if (kind == nullptr || !kind->may_be_grouped()) {
     view.fail("op cannot be grouped", "an update of single elements", op);
   }
   const std::int64_t count = view.attributes().integer("count");

@@ -6,6 +6,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/operators/update.h"
+#include "engine/optimizers/composed.h"
 #include "engine/optimizers/settings.h"
 
 namespace tandem {
@@ -22,11 +23,20 @@ Shape UpdateKind::state_shape(std::size_t k, const Shape& master) const {
     case StateShape::column_statistics:
       shape[shape.size() - 2] = 1;
       break;
+    case StateShape::number:
+      return {};
+    case StateShape::one_per_block:
+      return {(element_count(master) + state_block - 1) / state_block};
     case StateShape::like_master:
     case StateShape::like_vector:
       break;
   }
   return shape;
+}
+
+TensorType UpdateKind::state_type(std::size_t k, const TensorType& master) const {
+  return {states[k].form == StateForm::whole ? master.dtype : DType::uint8,
+          state_shape(k, master.shape)};
 }
 
 bool UpdateKind::keeps_state(std::size_t k, const Attributes& settings, const Shape& master) const {
@@ -62,7 +72,8 @@ namespace {
 
 /// Whether every master has a state of this shape.
 bool is_of_every_master(StateShape shape) {
-  return shape == StateShape::like_master || shape == StateShape::one_per_row;
+  return shape == StateShape::like_master || shape == StateShape::one_per_row ||
+         shape == StateShape::number || shape == StateShape::one_per_block;
 }
 
 std::string quoted_choices(std::string_view choices) {
@@ -118,14 +129,16 @@ template <class Kind>
 UpdateKind kind_of() {
   using Settings = typename Kind::Settings;
   UpdateKind kind;
-  kind.op = Kind::op;
+  kind.op = kind.rule = Kind::op;
+  if constexpr (KeepsBytes<Kind>) kind.rule = Kind::Formula::op;
   kind.attributes = specs_of(Settings{});
   unsigned always = all_states<Kind>;
   for (const unsigned set : Kind::state_sets) always &= set;
   for (std::size_t k = 0; k < static_cast<std::size_t>(state_count<Kind>); ++k) {
     const auto& state = Kind::states[k];
     const bool optional = (always >> k & 1u) == 0 || !is_of_every_master(state.shape);
-    kind.states.push_back({state.name, state.shape, optional, state.squares});
+    kind.states.push_back(
+        {state.name, state.shape, optional, state.squares, state.lead, state.form});
   }
   kind.require_settings = require_update_settings<Kind>;
   kind.kept = [](const Attributes& a) { return kept_states<Kind>(settings_of<Settings>(a)); };
@@ -135,6 +148,14 @@ UpdateKind kind_of() {
   kind.whole_row = Kind::whole_row;
   kind.whole_tensor = Kind::whole_tensor;
   kind.flops = Kind::flops;
+  kind.needs = [](const Attributes& a, std::size_t axes) {
+    return Kind::needs(settings_of<Settings>(a), axes);
+  };
+  if constexpr (Composed<Kind>) {
+    kind.compose = [](const Attributes& a, ComposedStep& step) {
+      return Kind::compose(settings_of<Settings>(a), step);
+    };
+  }
   return kind;
 }
 
@@ -167,6 +188,19 @@ bool is_state_of_squares(std::string_view name) {
   return found;
 }
 
+const std::vector<std::string>& lead_states() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const UpdateKind& kind : update_kinds()) {
+      for (const UpdateState& state : kind.states) {
+        if (state.lead) all.push_back(state.name);
+      }
+    }
+    return all;
+  }();
+  return names;
+}
+
 const UpdateKind* find_update_kind(std::string_view op) {
   for (const UpdateKind& kind : update_kinds()) {
     if (kind.op == op) return &kind;
@@ -184,7 +218,7 @@ const UpdateKind& update_kind(const Node& node) {
 std::vector<AttributeSpec> all_update_attributes(bool of_rows) {
   std::vector<AttributeSpec> all;
   for (const UpdateKind& kind : update_kinds()) {
-    if (of_rows && kind.whole_tensor) continue;
+    if (kind.compose != nullptr || (of_rows && !kind.updates_rows())) continue;
     for (const AttributeSpec& spec : kind.attributes) {
       const bool known =
           std::any_of(all.begin(), all.end(), [&](const auto& a) { return a.name == spec.name; });
@@ -245,7 +279,7 @@ void add_state_outputs(const NodeView& view, const UpdateKind& kind, const Tenso
                          : "no " + name + " with these settings",
                 used ? "none" : "one");
     }
-    const TensorType type{master.dtype, used ? kind.state_shape(k, master.shape) : Shape{0}};
+    const TensorType type = used ? kind.state_type(k, master) : TensorType{master.dtype, {0}};
     if (used) require_type(view, input, type);
     outputs.push_back(type);
   }

@@ -17,7 +17,12 @@ struct UpdateState {
   StateShape shape = StateShape::like_master;
   bool optional = false;  // some settings or masters do without it
   bool squares = false;   // a sum or mean of squares: never negative, a step takes its root
+  bool lead = false;      // weights that are used are the parameter less this state
+  StateForm form = StateForm::whole;
 };
+
+struct ComposedStep;  // engine/optimizers/composed.h
+struct ComposedResult;
 
 struct UpdateKind {
   std::string op;                         // the operator for one parameter: "AdamUpdate"
@@ -37,12 +42,27 @@ struct UpdateKind {
   /// rows; master and states are read twice.
   bool whole_tensor = false;
   double flops = 0;  // per element of the master
+  /// What a parameter has to be that has that many axes: "a matrix"; null: it fits.
+  const char* (*needs)(const Attributes& settings, std::size_t axes) = nullptr;
+  /// Adds a step's operators, where the kind has none of its own; `op` is then only a name.
+  ComposedResult (*compose)(const Attributes& settings, ComposedStep& step) = nullptr;
+  /// The kind of the rule that takes the step: another one where states are kept as bytes.
+  std::string rule;
 
-  bool elementwise() const { return !whole_row && !whole_tensor; }
+  /// Whether states are bytes, which blocks of state_block elements scale.
+  bool keeps_bytes() const { return rule != op; }
+  bool elementwise() const {
+    return !whole_row && !whole_tensor && compose == nullptr && !keeps_bytes();
+  }
+  /// Whether rows of a table can be updated by themselves.
+  bool updates_rows() const { return whole_row || elementwise(); }
+  /// Whether GroupedUpdate takes it.
+  bool may_be_grouped() const { return !whole_row && !keeps_bytes(); }
   /// Whether states are statistics of rows and columns.
   bool is_factored() const;
   /// The shape of states[k] for a master of that shape.
   Shape state_shape(std::size_t k, const Shape& master) const;
+  TensorType state_type(std::size_t k, const TensorType& master) const;
   bool keeps_state(std::size_t k, const Attributes& settings, const Shape& master) const;
 };
 
@@ -64,6 +84,8 @@ FactoredStates factored_states(const UpdateKind& kind);
 const std::vector<UpdateKind>& update_kinds();
 /// Whether some kind keeps squares in a state of this name, and none anything else.
 bool is_state_of_squares(std::string_view name);
+/// The names of states that lead is true of.
+const std::vector<std::string>& lead_states();
 /// The kind with an operator of that name; null if there is none.
 const UpdateKind* find_update_kind(std::string_view op);
 /// The kind of a node of such an operator, of GroupedUpdate or of RowsUpdate.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #include "engine/graph/number_range.h"
@@ -64,7 +65,16 @@ enum class StateShape {
   row_statistics,     // [..., rows, 1] of [..., rows, columns]; none for a vector
   column_statistics,  // [..., 1, columns] of it; none for a vector
   like_vector,        // the shape of a vector or scalar; none where there are rows and columns
+  number,             // one number for all of the parameter
+  one_per_block,      // [ceil(elements / state_block)]: of each block of its row-major elements
 };
+
+/// Elements of a parameter whose 8-bit states have a scale in common.
+inline constexpr std::int64_t state_block = 256;
+
+/// In which form a state keeps its numbers: float32, or bytes of engine/optimizers/dynamic_map.h
+/// that are multiplied with the scales of a later state.
+enum class StateForm { whole, signed_bytes, positive_bytes };
 
 /// What is kept of a master between steps.
 struct OptimizerState {
@@ -72,6 +82,10 @@ struct OptimizerState {
   StateShape shape = StateShape::like_master;
   const char* start = nullptr;  // the key of the setting that says where it starts; null: at 0
   bool squares = false;         // a sum or mean of squares: never negative, a step takes its root
+  /// How far the weights that train are ahead of those that evaluations, predictions and exports
+  /// use: these are the parameter less this state.
+  bool lead = false;
+  StateForm form = StateForm::whole;
 };
 
 /// The sums from which a kind of whole tensors computes the factor of a step.
@@ -85,6 +99,22 @@ struct SettingsProblem {
   const char* key = nullptr;  // null: they fit
   const char* message = "";
 };
+
+/// A kind whose step consists of operators (composed.h) instead of a formula.
+template <class Kind>
+concept Composed = requires {
+  &Kind::compose;
+};
+
+/// A kind that keeps the states of another one, `Kind::Formula`, as bytes: first these, then the
+/// scales of each.
+template <class Kind>
+concept KeepsBytes = requires {
+  typename Kind::Formula;
+};
+/// A kind whose formula kernels are compiled for.
+template <class Kind>
+concept HasRule = !Composed<Kind> && !KeepsBytes<Kind>;
 
 /// What kinds have in common; each hides what differs. A Step may say that some of its members are
 /// flags: `flags` how many, flag(k) which. Loops are compiled for each of their values.
@@ -113,6 +143,11 @@ struct OptimizerDefaults {
   template <class Settings>
   static constexpr SettingsProblem problem(const Settings&) {
     return {};
+  }
+  /// What a parameter has to be that has that many axes; null: it fits.
+  template <class Settings>
+  static constexpr const char* needs(const Settings&, std::size_t) {
+    return nullptr;
   }
   /// Whether no step is taken with this learning rate.
   static TANDEM_FORMULA bool is_no_step(double) { return false; }

@@ -77,6 +77,12 @@ OptimizerKind optimizer_of() {
     return Kind::problem(settings_with<Kind, i>(values));
   };
   kind.choose = choose<Kind, i>;
+  if constexpr (KeepsBytes<Kind>) {
+    kind.least_elements = Kind::least_elements;
+    kind.choose_small = [](const OptimizerValues& values) {
+      return choice_of<typename Kind::Formula>(settings_with<Kind, i>(values), Kind::names[i].lazy);
+    };
+  }
   return kind;
 }
 
@@ -105,8 +111,10 @@ const OptimizerKind* find_optimizer(std::string_view name) {
   return nullptr;
 }
 
-UpdateChoice choose_update(const OptimizerOptions& options) {
-  return options.kind->choose(options.values);
+UpdateChoice choose_update(const OptimizerOptions& options, std::int64_t elements) {
+  const OptimizerKind& kind = *options.kind;
+  return elements < kind.least_elements ? kind.choose_small(options.values)
+                                        : kind.choose(options.values);
 }
 
 std::string kinds_of_rows() {

@@ -2,6 +2,7 @@
 // update that these lead to.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,9 @@ struct OptimizerKind {
   /// Settings that do not fit together.
   SettingsProblem (*problem)(const OptimizerValues& values) = nullptr;
   UpdateChoice (*choose)(const OptimizerValues& values) = nullptr;
+  /// For parameters of fewer elements, another choice.
+  std::int64_t least_elements = 0;
+  UpdateChoice (*choose_small)(const OptimizerValues& values) = nullptr;
 };
 
 /// All of them, in the order of the list; addresses stay valid.
@@ -47,7 +51,8 @@ std::span<const OptimizerKind> all_optimizers();
 /// Null where there is no such kind.
 const OptimizerKind* find_optimizer(std::string_view name);
 
-UpdateChoice choose_update(const OptimizerOptions& options);
+/// For a parameter with that many elements; of a shard: of its whole.
+UpdateChoice choose_update(const OptimizerOptions& options, std::int64_t elements);
 /// The kinds that update rows, and with which options: "sgd without momentum, adam, ...".
 std::string kinds_of_rows();
 

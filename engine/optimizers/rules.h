@@ -38,7 +38,8 @@ constexpr unsigned kept_states(const typename Optimizer::Settings& settings) {
 /// `first` changes the states that are as long as the row and returns what is summed over it,
 /// `factor` gets that sum and the state that has one number for the row, `last` returns the new
 /// master. Kinds of whole tensors are like lamb.h, or, where states are statistics of rows and
-/// columns, like adafactor.h.
+/// columns, like adafactor.h. Composed kinds, like muon.h, and those that keep bytes, like
+/// adam8bit.h, have no rule.
 template <class Optimizer, unsigned kept, class T>
 struct Rule {
   using Kind = Optimizer;
@@ -84,8 +85,11 @@ auto joined(RuleList<A...>, RuleList<B...>, More... more) {
   return joined(RuleList<A..., B...>{}, more...);
 }
 template <class T, class Optimizer, std::size_t... i>
-RuleList<Rule<Optimizer, Optimizer::state_sets[i] & all_states<Optimizer>, T>...> of_one(
-    std::index_sequence<i...>);
+requires HasRule<Optimizer>
+    RuleList<Rule<Optimizer, Optimizer::state_sets[i] & all_states<Optimizer>, T>...> of_one(
+        std::index_sequence<i...>);
+template <class T, class Optimizer, std::size_t... i>
+requires(!HasRule<Optimizer>) RuleList<> of_one(std::index_sequence<i...>);
 template <class Optimizer>
 inline constexpr std::size_t sets = sizeof(Optimizer::state_sets) / sizeof(unsigned);
 template <class T, class... Kinds>

@@ -60,6 +60,12 @@ struct SettingVisitor {
     f(SettingInfo{.key = second, .attribute = second, .list = list, .range = range, .help = help},
       y);
   }
+  constexpr void triple(const char* list, const char* first, double& x, const char* second,
+                        double& y, const char* third, double& z, NumberRange range,
+                        const char* help) {
+    pair(list, first, x, second, y, range, help);
+    f(SettingInfo{.key = third, .attribute = third, .list = list, .range = range, .help = help}, z);
+  }
 };
 
 /// f(info, member) for each setting, in order; f may change the members.
@@ -113,15 +119,17 @@ auto with_rule(std::string_view op, const Attributes& node, F f) {
   bool found = false;
   const auto of_kind = [&]<class Kind, std::size_t... i>(std::type_identity<Kind>,
                                                          std::index_sequence<i...>) {
-    if (found || op != Kind::op) return;
-    const auto settings = settings_of<typename Kind::Settings>(node);
-    const auto try_rule = [&](auto rule) {
-      if (found || kept_states<Kind>(settings) != decltype(rule)::set) return;
-      rule.settings = settings;
-      result = f(rule);
-      found = true;
-    };
-    (try_rule(Rule<Kind, Kind::state_sets[i] & all_states<Kind>, T>{}), ...);
+    if constexpr (HasRule<Kind>) {
+      if (found || op != Kind::op) return;
+      const auto settings = settings_of<typename Kind::Settings>(node);
+      const auto try_rule = [&](auto rule) {
+        if (found || kept_states<Kind>(settings) != decltype(rule)::set) return;
+        rule.settings = settings;
+        result = f(rule);
+        found = true;
+      };
+      (try_rule(Rule<Kind, Kind::state_sets[i] & all_states<Kind>, T>{}), ...);
+    }
   };
   [&]<class... Kinds>(OptimizerList<Kinds...>) {
     (of_kind(std::type_identity<Kinds>{}, std::make_index_sequence<rule_lists::sets<Kinds>>{}),

@@ -13,17 +13,24 @@ inline constexpr int state_count = static_cast<int>(sizeof(Optimizer::states) /
                                                     sizeof(Optimizer::states[0]));
 
 namespace most_of_list {
+template <class Kind>
+constexpr std::size_t step_bytes_of() {
+  if constexpr (HasRule<Kind>)
+    return sizeof(typename Kind::template Step<float>);
+  else
+    return 0;
+}
 template <class... Kinds>
 constexpr int states(OptimizerList<Kinds...>) {
-  return std::max({state_count<Kinds>...});
+  return std::max({HasRule<Kinds> ? state_count<Kinds> : 0 ...});
 }
 template <class... Kinds>
 constexpr std::size_t step_bytes(OptimizerList<Kinds...>) {
-  return std::max({sizeof(typename Kinds::template Step<float>)...});
+  return std::max({step_bytes_of<Kinds>()...});
 }
 }  // namespace most_of_list
 
-/// The most that a kind has.
+/// The most that a kind with a rule has.
 inline constexpr int most_states = most_of_list::states(Optimizers{});
 /// The most bytes that the factors of a step take.
 inline constexpr std::size_t most_step_bytes = most_of_list::step_bytes(Optimizers{});

@@ -52,6 +52,7 @@ KernelList cpu_kernels() {
   add_update_kernels(list);
   add_tensor_update_kernels(list);
   add_factored_update_kernels(list);
+  add_byte_update_kernels(list);
   KernelList reference = reference_kernels();
   list.insert(list.end(), std::make_move_iterator(reference.begin()),
               std::make_move_iterator(reference.end()));

@@ -16,6 +16,7 @@ void add_network_kernels(KernelList& list);  // normalisation, softmax, losses, 
 void add_update_kernels(KernelList& list);   // optimizers, clipping
 void add_tensor_update_kernels(KernelList& list);    // optimizers that need norms of tensors
 void add_factored_update_kernels(KernelList& list);  // those with factored statistics
+void add_byte_update_kernels(KernelList& list);      // those with states of 8 bits
 void add_row_kernels(KernelList& list);              // lookups in tables
 void add_rows_ahead_kernels(KernelList& list);       // rows of the next step
 void add_bag_kernels(KernelList& list);              // sums of looked-up rows

@@ -143,7 +143,7 @@ class TensorUpdate final : public DenseUpdate {
 
 void add_tensor_update_kernels(KernelList& list) {
   for (const UpdateKind& kind : update_kinds()) {
-    if (!kind.whole_tensor || kind.is_factored()) continue;
+    if (!kind.whole_tensor || kind.is_factored() || kind.compose != nullptr) continue;
     add_kernels_of_kind(list, kind, propose_update, makes<TensorUpdate>());
   }
 }

@@ -31,6 +31,7 @@ TANDEM_REFERENCE(attention)
 TANDEM_REFERENCE(rnn_scan)
 
 TANDEM_REFERENCE(updates)
+TANDEM_REFERENCE(byte_updates)
 TANDEM_REFERENCE(row_indices)
 TANDEM_REFERENCE(row_updates)
 TANDEM_REFERENCE(rows_ahead)

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "engine/graph/parameter_names.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/update_kind.h"
 #include "engine/train/programs/freeze_rules.h"
@@ -59,10 +60,10 @@ std::string obstacle(const Graph& micro_batch, const RunConfig& config, const St
   }
   const ParameterNames names(micro_batch);
   if (!is_trained(names, config, table)) return "";
-  const UpdateChoice choice = choose_update(options_of(names, config, table));
-  if (find_update_kind(choice.op)->whole_tensor)
-    return "the optimizer's step needs the norm of the whole table; kinds that update rows: " +
-           kinds_of_rows();
+  const UpdateChoice choice =
+      choose_update(options_of(names, config, table), whole_elements(table));
+  if (!find_update_kind(choice.op)->updates_rows())
+    return "the optimizer's step is of the whole table; kinds that update rows: " + kinds_of_rows();
   // A lookup of fixed ids makes the table's gradient dense; one of only some of its ids would not.
   if (!choice.lazy) return "";
   for (const Lookup& lookup : lookups_of(micro_batch)) {
@@ -103,7 +104,8 @@ std::int64_t trained_row_bytes(const Graph& micro_batch, const RunConfig& config
   std::int64_t bytes = element_count(row) * static_cast<std::int64_t>(size_of(type.dtype));
   const ParameterNames names(micro_batch);
   if (!is_trained(names, config, table)) return bytes;
-  const UpdateChoice choice = choose_update(options_of(names, config, table));
+  const UpdateChoice choice =
+      choose_update(options_of(names, config, table), whole_elements(table));
   const UpdateKind& kind = *find_update_kind(choice.op);
   constexpr std::int64_t float_bytes = 4;
   for (std::size_t k = 0; k < kind.states.size(); ++k) {

@@ -174,7 +174,7 @@ TEST(TableCachesTest, ConstantIdsBesideOthersLeaveALazyTableWithout) {
   EXPECT_NE(choose(with_optimizer("{kind=\"adam\"}")).rows, nullptr);
   const TableCache lamb = choose(with_optimizer("{kind=\"lamb\"}"));
   EXPECT_EQ(lamb.rows, nullptr);
-  EXPECT_THAT(lamb.off, HasSubstr("norm of the whole table"));
+  EXPECT_THAT(lamb.off, HasSubstr("step is of the whole table"));
   const TableCache adafactor = choose(with_optimizer("{kind=\"adafactor\"}"));
   EXPECT_EQ(adafactor.rows, nullptr);
   EXPECT_THAT(adafactor.off, HasSubstr("rowwise_adagrad without"));

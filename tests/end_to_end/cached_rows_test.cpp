@@ -221,15 +221,16 @@ std::string options_of(std::string_view kind) {
 }
 
 // Two kinds in a run: kinds whose rows move without ids, kinds with one state per row, and kinds
-// with a dense gradient. Kinds of whole tensors have no cache; they are used for the wide table.
+// with a dense gradient. Kinds that do not update rows have no cache; they are used for the wide
+// table.
 TEST(CachedRows, EveryKindOfOptimizer) {
   const auto group = [](const std::string& table, std::string_view kind) {
     return "{at=\"" + table + ":*\", kind=\"" + std::string(kind) + "\"" + options_of(kind) + "}";
   };
   std::vector<std::string_view> wide, deep;
   for (const OptimizerKind& kind : all_optimizers()) {
-    const bool whole_tensor = find_update_kind(kind.choose({}).op)->whole_tensor;
-    (whole_tensor || wide.size() < deep.size() ? wide : deep).push_back(kind.name);
+    const bool has_cache = find_update_kind(kind.choose({}).op)->updates_rows();
+    (!has_cache || wide.size() < deep.size() ? wide : deep).push_back(kind.name);
   }
   for (std::size_t k = 0; k < std::max(wide.size(), deep.size()); ++k) {
     const Optimizers optimizers{"sgd", "[" + group("wide", wide[k % wide.size()]) + ", " +

@@ -1,6 +1,7 @@
-// A network trained by optimizers whose step depends on the whole parameter (LAMB, Adafactor): on
-// the host, on an accelerator, and there with the states on the host; resumed from a checkpoint; in
-// 16 bits, where an update also writes the weight.
+// A network trained by optimizers whose step depends on the whole parameter (LAMB, Adafactor) or
+// consists of operators (Muon, schedule-free AdamW): on the host, on an accelerator, and there with
+// the states on the host; resumed from a checkpoint; in 16 bits, where an update also writes the
+// weight.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,6 +33,11 @@ const std::vector<WholeTensorCase>& whole_tensor_cases() {
        {"optimizer.always_adapt=false", "optimizer.weight_decay=0"},  // Adam, without norms
        1e-4},
       {"adafactor", "lr = 0.05", {"optimizer.eps2=1"}, 1e-3},  // without the parameters' sizes
+      {"muon",
+       "lr = 0.02\ngroups = [ { at = \"**:bias\", kind = \"adamw\", lr = 0.005 } ]",
+       {"optimizer.ns_steps=1"},
+       1e-3},
+      {"schedule_free_adamw", "lr = 0.02", {"optimizer.betas=[0.5, 0.999]"}, 1e-3},
   };
   return list;
 }

@@ -1,6 +1,7 @@
 #include "tests/harness/update_settings.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "engine/optimizers/settings.h"
 
@@ -89,7 +90,10 @@ void add(std::vector<UpdateSettings>& all) {
 template <class... Kinds>
 std::vector<UpdateSettings> all_of(OptimizerList<Kinds...>) {
   std::vector<UpdateSettings> all;
-  (add<Kinds>(all), ...);
+  const auto add_kind = [&]<class Kind>(std::type_identity<Kind>) {
+    if constexpr (HasRule<Kind>) add<Kind>(all);
+  };
+  (add_kind(std::type_identity<Kinds>{}), ...);
   return all;
 }
 

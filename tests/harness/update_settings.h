@@ -14,8 +14,8 @@ struct UpdateSettings {
   Attributes settings;  // all of them
 };
 
-/// For every type of update: the defaults; every number changed; every flag and choice changed,
-/// with the defaults and with changed numbers, where they fit together.
+/// For every type of update with a rule of its own: the defaults; every number changed; every flag
+/// and choice changed, with the defaults and with changed numbers, where they fit together.
 std::vector<UpdateSettings> settings_to_try();
 
 }  // namespace tandem::testing

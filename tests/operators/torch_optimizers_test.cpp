@@ -52,7 +52,7 @@ class TorchOptimizers : public ::testing::TestWithParam<Case> {
  protected:
   TorchOptimizers()
       : options_(options_of(GetParam().json())),
-        choice_(choose_update(options_)),
+        choice_(options_.kind->choose(options_.values)),
         kind_(*find_update_kind(choice_.op)),
         shaped_(GetParam().json().contains("shape")),
         given_(shaped_ ? torch_script()["larger"] : torch_script()),

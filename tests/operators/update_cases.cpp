@@ -280,12 +280,38 @@ void add_adafactor(Cases& cases) {
   }
 }
 
+// byte_optimizers_test.cpp compares several steps with the script of the published formula.
+void add_bytes(Cases& cases) {
+  const auto add = [&](const std::string& name, const Shape& own, double step, bool skip = false) {
+    const std::int64_t elements = element_count(own), blocks = (elements + 255) / 256;
+    std::vector<double> first, second;
+    for (std::int64_t i = 0; i < elements; ++i) {
+      first.push_back(static_cast<double>(i * 37 % 256));
+      second.push_back(static_cast<double>(i * 91 % 256));
+    }
+    const auto bytes = [&](const std::vector<double>& values) {
+      return valued(own, values, DType::uint8);
+    };
+    add_case(cases, "Adam8bitUpdate", name,
+             with_scalars({patterned(own), patterned(own, 1), bytes(first), bytes(second),
+                           squares({blocks}, 2), squares({blocks}, 3)},
+                          step, skip),
+             {{"weight_decay", 0.1}, {"decoupled", 1}});
+    if (skip) cases.back().expected = pattern(elements);
+  };
+  add("one_block", {3, 5}, 3);
+  add("several_blocks", {3, 171}, 7);
+  add("first_step", {256}, 1);
+  add("skipped", {3, 5}, 3, true);
+}
+
 }  // namespace
 
 void add_update_cases(Cases& cases) {
   add_every_kind(cases);
   add_lamb(cases);
   add_adafactor(cases);
+  add_bytes(cases);
   add_adagrad_and_ftrl(cases);
   add_sgd(cases);
   add_adam(cases);

@@ -7,6 +7,7 @@
 #include "api/commands/runs/run_record.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
+#include "engine/optimizers/composed.h"
 
 namespace tandem::api {
 namespace {
@@ -31,6 +32,7 @@ class ItemsByPath {
     for (std::size_t p = 0; p < items.parameters.size(); ++p) {
       const State& state = graph.states[static_cast<std::size_t>(items.parameters[p].state)];
       items_["optimizer." + state.name] = tree.of_parameter(static_cast<int>(p));
+      items_[composed_path(state.name)] = tree.of_parameter(static_cast<int>(p));
     }
   }
   int find(const std::string& path) const {

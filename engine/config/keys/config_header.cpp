@@ -26,7 +26,11 @@ constexpr Family families[] = {
 constexpr std::string_view optional_keys[] = {"optimizer.ema", "optimizer.swa",
                                               "optimizer.lookahead", "data.missing"};
 constexpr std::pair<std::string_view, std::string_view> own_spellings[] = {
-    {"adamw", "AdamW"}, {"nadam", "NAdam"}, {"radam", "RAdam"}, {"rmsprop", "RmsProp"}};
+    {"adamw", "AdamW"},
+    {"nadam", "NAdam"},
+    {"radam", "RAdam"},
+    {"rmsprop", "RmsProp"},
+    {"schedule_free_adamw", "ScheduleFreeAdamW"}};
 constexpr std::pair<std::string_view, std::string_view> names_of_marks[] = {
     {",", "comma"}, {";", "semicolon"}, {".", "point"}, {"_", "underscore"}};
 constexpr std::string_view reserved[] = {"auto",     "default", "double", "float", "int",

@@ -4,6 +4,7 @@
 
 #include "engine/config/keys/config_names.h"
 #include "engine/graph/error.h"
+#include "engine/operators/update_kind.h"
 #include "engine/train/averages/averaged_weights.h"
 
 namespace tandem {
@@ -16,15 +17,39 @@ void initialise_averages(StateStore& states, const std::set<std::string>& known)
   }
 }
 
-WeightsInUse::WeightsInUse(StateStore& states, Weights weights) : states_(states) {
-  if (weights == Weights::trained) return;
+namespace {
+
+HostTensor without_lead(const HostTensor& parameter, const HostTensor& lead) {
+  HostTensor used = parameter.clone();
+  const std::span<float> values = used.as<float>();
+  const std::span<const float> leads = lead.as<float>();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= leads[i];
+  return used;
+}
+
+}  // namespace
+
+void WeightsInUse::replace(const std::string& name, const HostTensor& value) {
+  trained_.push_back({name, states_.read(name)});
+  states_.write(name, value);
+}
+
+WeightsInUse::WeightsInUse(StateStore& states, Weights weights, const ReadWhole& read_whole)
+    : states_(states) {
   for (const std::string& name : states.names()) {
     if (states.kind(name) != StateKind::parameter) continue;
-    const std::string average = averaged_name(name, weights);
-    if (!states.has(average)) continue;
-    const HostTensor trained = states.read(name);
-    trained_.push_back({name, trained});
-    states.write(name, states.read(average));
+    if (weights != Weights::trained) {
+      const std::string average = averaged_name(name, weights);
+      if (states.has(average)) replace(name, states.read(average));
+      continue;
+    }
+    for (const std::string& state : lead_states()) {
+      const std::string lead = name + "/" + state;
+      if (!states.has(lead)) continue;
+      const bool is_part = states.type(lead) != states.type(name);
+      replace(name,
+              without_lead(states.read(name), is_part ? read_whole(lead) : states.read(lead)));
+    }
   }
 }
 
@@ -33,9 +58,17 @@ WeightsInUse::~WeightsInUse() {
 }
 
 void use_weights(CheckpointContent& content, Weights weights, const std::string& checkpoint) {
-  if (weights == Weights::trained) return;
   std::map<std::string, const HostTensor*> averages;
   for (const NamedTensor& tensor : content.optimizer) averages[tensor.name] = &tensor.tensor;
+  if (weights == Weights::trained) {
+    for (NamedTensor& tensor : content.model) {
+      for (const std::string& state : lead_states()) {
+        const auto lead = averages.find(tensor.name + "/" + state);
+        if (lead != averages.end()) tensor.tensor = without_lead(tensor.tensor, *lead->second);
+      }
+    }
+    return;
+  }
   bool any = false;
   for (NamedTensor& tensor : content.model) {
     const auto found = averages.find(averaged_name(tensor.name, weights));

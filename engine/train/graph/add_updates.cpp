@@ -119,8 +119,11 @@ void add_updates(TrainingBuild& build) {
     UpdateScalars own = build.scales.all;
     own.step = steps.of(update.parameter);
     if (build.scales.own[i]) own.scale = build.scales.own[i];
-    const ValueId made = build.updates.add(update, own);
-    if (update.shares_states) build.state_shards.put_together(update, made);
+    Updates::Gather gather;
+    if (update.shares_states)
+      gather = [&](ValueId part) { return build.state_shards.gathered(update, part); };
+    const ValueId made = build.updates.add(update, own, gather);
+    if (update.shares_states && made) build.state_shards.put_together(update, made);
   }
 }
 

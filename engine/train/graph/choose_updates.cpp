@@ -4,8 +4,10 @@
 #include "engine/config/keys/config_value.h"
 #include "engine/graph/error.h"
 #include "engine/graph/parameter_names.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/operators/update_kind.h"
 #include "engine/train/graph/training_build.h"
+#include "engine/train/updates/shape_needs.h"
 
 namespace tandem {
 namespace {
@@ -34,7 +36,7 @@ std::optional<Diagnostic> wrong_share(const Chosen& chosen, const UpdateKind& ki
   const std::optional<StateShard>& shard = chosen.parameter.shard;
   if (!shard) return std::nullopt;
   const bool is_table = shard->keeps_rows();
-  if (!kind.whole_tensor && !kind.is_factored() && (is_table || !kind.whole_row))
+  if (!kind.whole_tensor && !kind.keeps_bytes() && (is_table || !kind.whole_row))
     return std::nullopt;
   const std::string name = "\"" + std::string(chosen.options.name()) + "\"";
   const std::string word(word_of(shard->kind));
@@ -52,7 +54,7 @@ std::optional<Diagnostic> wrong_share(const Chosen& chosen, const UpdateKind& ki
 // Refuses a kind that works on rows for a parameter that has none, or of another element type; at
 // the key that brought them together.
 std::optional<Diagnostic> wrong_kind(const Chosen& chosen) {
-  const UpdateChoice choice = choose_update(chosen.options);
+  const UpdateChoice choice = choose_update(chosen.options, whole_elements(chosen.parameter));
   const UpdateKind* kind = find_update_kind(choice.op);
   if (kind == nullptr) return std::nullopt;
   if (auto problem = wrong_type(chosen, kind->kept(choice.settings) != 0)) return problem;
@@ -106,7 +108,7 @@ std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, V
                                      const SplitTable* split, const RankSums& ranks,
                                      std::vector<std::string>& notes) {
   std::optional<RowGradient> rows = row_gradient(graph, gradient);
-  const UpdateChoice choice = choose_update(chosen.options);
+  const UpdateChoice choice = choose_update(chosen.options, whole_elements(chosen.parameter));
   if (split != nullptr) {
     if (!rows || !(choice.lazy || choice.takes_rows)) {
       refuse_split_table(*split, chosen.parameter.path,
@@ -204,7 +206,8 @@ std::optional<UpdateRequest> choose_update_of(TrainingBuild& build, const Traine
   const bool is_dense =
       kind != MicroBatchKind::whole || build.clipping.changes_elements(update.group);
   if (update.rows && is_dense) {
-    if (choose_update(update.options).lazy || split != nullptr)
+    const std::int64_t elements = whole_elements(update.parameter);
+    if (choose_update(update.options, elements).lazy || split != nullptr)
       update.touched = mark(g, update.parameter, *update.rows, kind);
     update.rows.reset();
   }
@@ -216,8 +219,13 @@ std::optional<UpdateRequest> choose_update_of(TrainingBuild& build, const Traine
 }  // namespace
 
 void choose_updates(TrainingBuild& build) {
-  std::vector<Diagnostic> problems;
+  std::vector<const Chosen*> chosen;
   for (const TrainedParameter& trained : build.parameters) {
+    if (trained.gradient) chosen.push_back(&trained.chosen);
+  }
+  std::vector<Diagnostic> problems = refuse_shapes(build.g.graph(), chosen);
+  for (const TrainedParameter& trained : build.parameters) {
+    if (trained.gradient && unmet_need(trained.chosen) != nullptr) continue;
     if (auto update = choose_update_of(build, trained, problems))
       build.requests.push_back(std::move(*update));
   }

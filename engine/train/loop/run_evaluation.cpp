@@ -1,6 +1,7 @@
 #include "engine/train/loop/run_evaluation.h"
 
 #include "engine/train/averages/weights_in_use.h"
+#include "engine/train/group/row_exchange.h"
 
 namespace tandem {
 
@@ -16,11 +17,23 @@ bool RunEvaluation::evaluate() {
   }
 }
 
+HostTensor RunEvaluation::read_whole(const std::string& state) const {
+  HostTensor whole(run_.states.shard(state)->whole);
+  const std::int64_t rows = row_count(whole.type());
+  RowExchange exchange(run_.states, *run_.parts.devices[0]);
+  exchange.begin(state, std::vector<RowRange>(static_cast<std::size_t>(run_.ranks().ranks()),
+                                              RowRange{0, rows}));
+  exchange.read(rows, whole.data());
+  exchange.end();
+  return whole;
+}
+
 bool RunEvaluation::measure() {
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t copied = run_.copied_bytes();
   const auto values = [&] {
-    const WeightsInUse in_use(run_.states, run_.config.eval.weights);
+    const WeightsInUse in_use(run_.states, run_.config.eval.weights,
+                              [&](const std::string& name) { return read_whole(name); });
     return run_.evaluation->run([&](std::int64_t samples) {
       return samples < run_.evaluation->own_samples() && signals_.is_asked_to_stop();
     });

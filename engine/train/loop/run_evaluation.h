@@ -35,6 +35,7 @@ class RunEvaluation {
 
  private:
   bool measure();
+  HostTensor read_whole(const std::string& state) const;
   /// Updates learning rates, best and patience; false where patience has run out.
   bool record();
 

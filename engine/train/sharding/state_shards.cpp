@@ -32,10 +32,11 @@ bool StateShards::covers(const Chosen& chosen) const {
   if (!shares_.several()) return false;
   const auto found = shards_.find(chosen.parameter.name);
   if (found == shards_.end() || !keeps_parameter_whole(found->second)) return false;
-  const UpdateChoice choice = choose_update(chosen.options);
+  const UpdateChoice choice = choose_update(chosen.options, whole_elements(chosen.parameter));
   const UpdateKind& kind = *find_update_kind(choice.op);
   if (kind.kept(choice.settings) == 0 || chosen.parameter.start.bytes() < least_bytes) return false;
-  if (kind.whole_tensor) refuse_state(chosen, "needs all of a tensor for each of its elements");
+  if (kind.whole_tensor && kind.compose == nullptr)
+    refuse_state(chosen, "needs all of a tensor for each of its elements");
   if (kind.whole_row) refuse_state(chosen, "needs all of a row for each of its elements");
   if (choice.lazy)
     refuse_state(chosen, "updates single rows (for a table, shard = \"rows\" works)");
@@ -63,10 +64,14 @@ ValueId StateShards::padded(ValueId value, std::int64_t count) {
 void StateShards::cut(UpdateRequest& update, bool promptly) {
   State& part = update.parameter;
   g_.set_scope(update_scope(part));
-  const StateShard shard{ShardKind::elements, part.start.type(), shares_.rank, shares_.ranks};
+  StateShard shard{ShardKind::elements, part.start.type(), shares_.rank, shares_.ranks};
+  const UpdateChoice choice = choose_update(update.options, whole_elements(part));
+  if (find_update_kind(choice.op)->keeps_bytes()) shard.unit = state_block;
   const std::int64_t share = shard.part().elements(), own = filled_rows(shard);
+  // The exchange cuts equal parts, which end with a unit.
+  const std::int64_t cut = shard.unit > 1 ? share * shares_.ranks : shard.whole.elements();
   update.gradient =
-      g_.add_node(reduce_scatter_name, {g_.reshape(update.gradient, {shard.whole.elements()})},
+      g_.add_node(reduce_scatter_name, {padded(update.gradient, cut)},
                   {{"ranks", std::int64_t{shares_.ranks}}, {"prompt", std::int64_t{promptly}}});
   // Lowering gives the update a copy to overwrite.
   const ValueId flat = g_.reshape(part.initial, {shard.whole.elements()});
@@ -76,14 +81,19 @@ void StateShards::cut(UpdateRequest& update, bool promptly) {
   part.shard = shard;
 }
 
+ValueId StateShards::gathered(const UpdateRequest& update, ValueId part) {
+  const TensorType& whole = update.parameter.shard->whole;
+  ValueId all = g_.add_node(all_gather_name, {part}, {{"ranks", std::int64_t{shares_.ranks}}});
+  if (g_.type(all).elements() > whole.elements()) all = slice(all, 0, whole.elements());
+  return g_.reshape(all, whole.shape);
+}
+
 void StateShards::put_together(const UpdateRequest& update, ValueId new_part) {
   const State& part = update.parameter;
-  const TensorType& whole = part.shard->whole;
   g_.set_scope(update_scope(part));
-  ValueId all = g_.add_node(all_gather_name, {new_part}, {{"ranks", std::int64_t{shares_.ranks}}});
-  if (g_.type(all).elements() > whole.elements()) all = slice(all, 0, whole.elements());
+  const ValueId all = gathered(update, new_part);
   const ValueId before = g_.graph().find_state(part.name)->initial;
-  g_.write_state(before, g_.add_node("Assign", {before, g_.reshape(all, whole.shape)}));
+  g_.write_state(before, g_.add_node("Assign", {before, all}));
 }
 
 }  // namespace tandem

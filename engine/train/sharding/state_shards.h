@@ -30,6 +30,8 @@ class StateShards {
   /// becomes a flat copy of the part. `promptly`: what is computed later waits for the sum, so that
   /// the whole gradient's memory serves the next ones.
   void cut(UpdateRequest& update, bool promptly);
+  /// The parts of all ranks, in the shape of the parameter. `update` was cut.
+  ValueId gathered(const UpdateRequest& update, ValueId part);
   /// Gathers the new parts and writes them into the parameter. `update` was cut.
   void put_together(const UpdateRequest& update, ValueId new_part);
 

@@ -114,13 +114,13 @@ const FixedRows* find_fixed_rows(const std::vector<FixedRows>& all, const State&
 
 void keep_rows(GraphBuilder& g, const FixedRows& fixed, const Chosen& chosen,
                UpdateRequest& request) {
-  const UpdateChoice choice = choose_update(chosen.options);
+  const UpdateChoice choice = choose_update(chosen.options, whole_elements(chosen.parameter));
   const UpdateKind& kind = *find_update_kind(choice.op);
   const State& parameter = request.parameter;
-  if (kind.whole_tensor) {
+  if (!kind.updates_rows()) {
     refuse(fixed, parameter, "fixed_rows needs an optimizer that updates rows by themselves",
            "any kind but this one",
-           std::string(chosen.options.name()) + ", whose step needs " + "the whole parameter",
+           std::string(chosen.options.name()) + ", whose step is of the whole parameter",
            "give the parameter another kind in optimizer.groups");
   }
   if (parameter.start.dtype() != DType::float32) {

@@ -1,8 +1,12 @@
 #include "engine/train/updates/add_update.h"
 
 #include "engine/graph/host_memory.h"
+#include "engine/graph/shard_conversion.h"
+#include "engine/operators/grouped_update.h"
 #include "engine/operators/tables/rows.h"
+#include "engine/optimizers/composed.h"
 #include "engine/train/updates/filled_tensor.h"
+#include "engine/train/updates/gradient_clipping.h"
 
 namespace tandem {
 
@@ -16,7 +20,7 @@ State state_of(const State& parameter, const std::string& name) {
   return state;
 }
 
-void share_like(State& state, const State& parameter) {
+void share_like(State& state, const State& parameter, std::int64_t each) {
   if (!parameter.shard) return;
   StateShard shard = *parameter.shard;
   const TensorType& own = state.start.type();
@@ -26,6 +30,9 @@ void share_like(State& state, const State& parameter) {
     const std::int64_t rows = shard.whole.shape[0];
     shard.whole.shape = own.shape;
     shard.whole.shape[0] = rows;
+  } else if (each > 1 && shard.kind == ShardKind::elements) {
+    shard.whole.shape = {(shard.whole.elements() + each - 1) / each};
+    shard.unit = (shard.unit + each - 1) / each;
   } else if (own.shape != part) {
     return;
   }
@@ -34,11 +41,10 @@ void share_like(State& state, const State& parameter) {
 }
 
 ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& name, double start,
-                   std::optional<Shape> shape) {
+                   std::optional<TensorType> given, std::int64_t each) {
   State state = state_of(parameter, name);
-  Shape own = shape.value_or(parameter.start.shape());
   state.starts_at_zero = start == 0;
-  const TensorType type{DType::float32, std::move(own)};
+  const TensorType type = given.value_or(TensorType{DType::float32, parameter.start.shape()});
   try {
     state.start =
         start == 0 ? HostTensor(type) : filled_tensor(type.shape, static_cast<float>(start));
@@ -53,7 +59,7 @@ ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& n
             state.parameter + "\", kind = \"sgd\" } ]";
     fail_without_memory(std::move(d));
   }
-  share_like(state, parameter);
+  share_like(state, parameter, each);
   return g.state(std::move(state));
 }
 
@@ -134,17 +140,57 @@ std::vector<ValueId> Updates::add_node(const UpdateRequest& request, const std::
   return g_.node(is_by_rows(request) ? "RowsUpdate" : op, std::move(inputs), std::move(settings));
 }
 
-ValueId Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
+ValueId Updates::compose(const UpdateRequest& request, const UpdateKind& kind,
+                         const Attributes& settings, const std::vector<ValueId>& states,
+                         const UpdateScalars& scalars, const Gather& gather) {
+  const State whole = *g_.graph().find_state(request.parameter.name);
+  const auto is_number = [&](ValueId value, double number) {
+    return g_.graph().is_constant(value) && g_.graph().value(value).constant->number(0) == number;
+  };
+  g_.set_scope({composed_path(whole.name), Phase::update, {}});
+  ValueId gradient = g_.cast(request.gradient, g_.dtype(whole.initial));
+  if (!is_number(scalars.scale, 1)) gradient = g_.mul(gradient, scalars.scale);
+  ComposedStep step{.g = g_,
+                    .master = request.parameter.initial,
+                    .gradient = gradient,
+                    .states = states,
+                    .lr = request.lr,
+                    .number = scalars.step,
+                    .skip = is_number(scalars.skip, 0) ? ValueId{} : scalars.skip,
+                    .whole_master = whole.initial,
+                    .unit_axes = axes_of_units(g_.graph(), whole),
+                    .whole = [&](ValueId part) { return gather ? gather(part) : part; }};
+  ComposedResult made = kind.compose(settings, step);
+  const auto assign = [&](ValueId state, ValueId value) {
+    const NodeId producer = g_.graph().value(value).producer;
+    const bool is_update = producer && is_optimizer_update(g_.graph().node(producer));
+    g_.write_state(state, is_update ? value : g_.add_node("Assign", {state, value}));
+  };
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    if (states[k]) assign(states[k], made.states[k]);
+  }
+  const bool is_part = !(step.master == step.whole_master);
+  if (is_part && !made.is_whole) return made.master;
+  assign(step.whole_master, made.master);
+  return {};
+}
+
+ValueId Updates::add(const UpdateRequest& request, const UpdateScalars& scalars,
+                     const Gather& gather) {
   g_.set_scope(update_scope(request.parameter));
-  const UpdateChoice choice = choose_update(request.options);
+  const UpdateChoice choice = choose_update(request.options, whole_elements(request.parameter));
   const UpdateKind& kind = *find_update_kind(choice.op);
   const ValueId master = request.parameter.initial;
   std::vector<ValueId> states(kind.states.size());
   for (std::size_t k = 0; k < states.size(); ++k) {
     if (!kind.keeps_state(k, choice.settings, request.parameter.start.shape())) continue;
+    const TensorType own{DType::float32, request.parameter.start.shape()};
+    const bool of_blocks = kind.states[k].shape == StateShape::one_per_block;
     states[k] = add_moment(g_, request.parameter, kind.states[k].name, choice.starts[k],
-                           kind.state_shape(k, request.parameter.start.shape()));
+                           kind.state_type(k, own), of_blocks ? state_block : 1);
   }
+  if (kind.compose != nullptr)
+    return compose(request, kind, choice.settings, states, scalars, gather);
   const bool lazy = request.keeps_others || choice.lazy || kind.keeps_still(choice.settings);
   const std::vector<ValueId> made =
       add_node(request, choice.op, choice.settings, states, lazy, scalars);

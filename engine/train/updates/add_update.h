@@ -1,6 +1,7 @@
 // Appends update nodes to a training graph: one per parameter, with its states and step scalars.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "engine/gradient/row_gradient.h"
 #include "engine/graph/builder.h"
+#include "engine/operators/update_kind.h"
 #include "engine/optimizers/optimizer.h"
 
 namespace tandem {
@@ -42,9 +44,13 @@ class Updates {
 
   /// The norm's part of this gradient: its sum of squares.
   ValueId sum_of_squares(const UpdateRequest& request);
-  /// Adds the states ("NAME/exp_avg") and the update node, and writes the new values back, except
-  /// for the new master of a flat part, which it returns.
-  ValueId add(const UpdateRequest& request, const UpdateScalars& scalars);
+  /// The parts of all ranks, in the shape of the parameter.
+  using Gather = std::function<ValueId(ValueId part)>;
+  /// Adds the states ("NAME/exp_avg") and the update, and writes the new values back, except for
+  /// the new master of a flat part, which it returns. Nothing is returned where the update of a
+  /// part has already written the whole parameter. `gather` is for parts.
+  ValueId add(const UpdateRequest& request, const UpdateScalars& scalars,
+              const Gather& gather = {});
   /// Adds only the update node `op`, over the states of its kind (-1: its settings do without), and
   /// returns its results for master and states. `lazy`: rows without a gradient stay as they are.
   std::vector<ValueId> add_node(const UpdateRequest& request, const std::string& op,
@@ -57,6 +63,10 @@ class Updates {
     std::int64_t rows = 0;
     std::vector<ValueId> outputs;  // UniqueOutputs
   };
+  /// Adds the operators of a composed kind, in the place of an update node.
+  ValueId compose(const UpdateRequest& request, const UpdateKind& kind, const Attributes& settings,
+                  const std::vector<ValueId>& states, const UpdateScalars& scalars,
+                  const Gather& gather);
   bool is_by_rows(const UpdateRequest& request) const { return request.rows || request.touched; }
   ValueId own_sum_of_squares(const UpdateRequest& request);
   /// The groups of a request by rows.
@@ -78,11 +88,14 @@ inline GraphBuilder::Scope update_scope(const State& parameter) {
 /// Without a start.
 State state_of(const State& parameter, const std::string& name);
 
-/// If a state has a row for each row of the parameter's part, makes it a part of its own whole.
-void share_like(State& state, const State& parameter);
+/// If a state has a row for each row of the parameter's part, makes it a part of its own whole. Of
+/// a flat part: an element for each `each` of its elements.
+void share_like(State& state, const State& parameter, std::int64_t each = 1);
 
-/// A state that belongs to a parameter: filled with `start`, of the parameter's shape unless given.
+/// A state that belongs to a parameter: filled with `start`, of the parameter's shape in float32
+/// unless given. `each`: as for share_like.
 ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& name,
-                   double start = 0, std::optional<Shape> shape = std::nullopt);
+                   double start = 0, std::optional<TensorType> type = std::nullopt,
+                   std::int64_t each = 1);
 
 }  // namespace tandem

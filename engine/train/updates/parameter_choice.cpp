@@ -5,6 +5,7 @@
 #include "engine/config/keys/config_names.h"
 #include "engine/config/keys/config_value.h"
 #include "engine/graph/parameter_names.h"
+#include "engine/graph/shard_conversion.h"
 #include "engine/graph/text.h"
 #include "engine/operators/tables/table_nodes.h"
 #include "engine/operators/update_kind.h"
@@ -178,8 +179,8 @@ std::vector<std::string> updated_by_rows(const RunConfig& config, const Graph& f
   for (const State& state : forward.states) {
     if (state.kind != StateKind::parameter || !state.trainable) continue;
     const OptimizerGroup* group = group_of(groups, state, parameter_names);
-    const UpdateChoice choice =
-        choose_update(group != nullptr ? group->options : config.optimizer.base);
+    const UpdateChoice choice = choose_update(
+        group != nullptr ? group->options : config.optimizer.base, whole_elements(state));
     const UpdateKind* kind = find_update_kind(choice.op);
     const bool has_fixed =
         std::any_of(config.parameters.fixed_rows.begin(), config.parameters.fixed_rows.end(),

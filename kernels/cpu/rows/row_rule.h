@@ -30,7 +30,7 @@ RowFactors row_factors(std::string_view op, const Attributes& settings);
 class RowRule {
  public:
   explicit RowRule(const KernelRequest& r)
-      : factors_(row_factors(update_kind(*r.node).op, r.attributes())) {}
+      : factors_(row_factors(update_kind(*r.node).rule, r.attributes())) {}
 
   int rule() const { return factors_.rule; }
   const RowLayout& layout() const { return factors_.layout; }

@@ -272,7 +272,7 @@ Kernel tensor_kernel(const Gpu& gpu, std::string name, std::string op, const std
 
 void add_tensor_updates(KernelList& list, const Gpu& gpu) {
   for (const UpdateKind& kind : update_kinds()) {
-    if (!kind.whole_tensor || kind.is_factored()) continue;
+    if (!kind.whole_tensor || kind.is_factored() || kind.compose != nullptr) continue;
     list.push_back(tensor_kernel(gpu, "cuda." + kind.op, kind.op, kind.op));
     list.push_back(
         tensor_kernel(gpu, "cuda.grouped_" + kernel_name(kind.op), "GroupedUpdate", kind.op));

@@ -124,6 +124,63 @@ TEST_F(StateShardsTest, Gradients) {
                   with_gradients(), 1e-5);
 }
 
+// The mean of gradients is sharded; its direction is gathered, and each rank takes the same step.
+TEST_F(StateShardsTest, Muon) {
+  const std::vector<std::string> keys{"optimizer.kind=adamw", "optimizer.lr=0.01",
+                                      "optimizer.groups=[{at=\"*:weight\", kind=\"muon\"}]"};
+  expect_as_whole(keys);
+  expect_as_whole(keys, false, with_gradients());
+}
+
+TEST_F(StateShardsTest, ScheduleFree) {
+  const std::vector<std::string> keys{"optimizer.kind=schedule_free_adamw", "optimizer.lr=0.01",
+                                      "optimizer.weight_decay=0.1"};
+  expect_as_whole(keys);
+  expect_as_whole(keys, false, with_gradients());
+}
+
+// An evaluation gathers what the trained weights are ahead by.
+TEST_F(StateShardsTest, ScheduleFreeEvaluations) {
+  eval_ = testing::small_data(19, 9);
+  const std::vector<std::string> keys{"steps=6", "optimizer.kind=schedule_free_adamw",
+                                      "optimizer.lr=0.05", "eval.every=\"2 steps\"",
+                                      "eval.metrics=[\"loss\"]"};
+  const RankRuns plain = run_ranks({.ranks = 3, .keys = keys}),
+                 parts = run_ranks({.ranks = 3, .keys = keys, .shards = all_states});
+  ASSERT_THAT(plain.errors, Each(IsEmpty()));
+  ASSERT_THAT(parts.errors, Each(IsEmpty()));
+  ASSERT_EQ(plain.first().evaluations.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double loss = Trained::value(plain.first().evaluations[i], "loss");
+    EXPECT_NEAR(Trained::value(parts.first().evaluations[i], "loss"), loss, 1e-6 * loss);
+  }
+}
+
+// Parts end with whole blocks, so that scales are those of one process.
+TEST_F(StateShardsTest, StatesOf8Bits) {
+  const std::vector<std::string> keys{"optimizer.kind=adamw8bit", "optimizer.lr=0.01"};
+  expect_as_whole(keys);
+  expect_as_whole(keys, false, with_gradients());
+}
+
+// fc2.weight has 2 bytes for each element, and two scales for each 256 of them.
+TEST_F(StateShardsTest, StatesOf8BitsResumeBitByBit) {
+  const std::vector<std::string> keys{"steps=6", "optimizer.kind=adamw8bit", "optimizer.lr=0.01"};
+  const RankRuns whole = run_ranks({.ranks = 1, .keys = keys});
+  const StateStore& states = whole.first().training->states();
+  std::size_t bytes = 0;
+  for (const char* state : {"exp_avg", "exp_avg_sq", "exp_avg_scale", "exp_avg_sq_scale"})
+    bytes += states.type(std::string("fc2.weight/") + state).bytes();
+  constexpr std::size_t elements = 257 * 263;
+  EXPECT_EQ(bytes, 2 * elements + 8 * ((elements + 255) / 256));
+  const RankRuns begun =
+      run_ranks({.ranks = 1, .keys = keys, .stops = [](int, auto step) { return step >= 3; }});
+  ASSERT_LT(begun.first().result.steps, 6u);
+  const RankRuns resumed =
+      run_ranks({.ranks = 1, .keys = keys, .resume = begun.first().result.run_dir});
+  EXPECT_EQ(testing::difference(resumed.first().training->states(), states), "");
+}
+
 // Each rank keeps only its own part of the sum over micro-batches.
 TEST_F(StateShardsTest, SumsOfGradientsAreParts) {
   const std::vector<std::string> keys{"optimizer.kind=adam", "micro_batch=4"};
