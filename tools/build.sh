@@ -26,11 +26,23 @@ if [[ -t 1 ]]; then
   build "$@"
   exit
 fi
-# A compiler that was ended by a signal (GCC 12 now and then, while it loads a precompiled header) gets a second attempt. An error in
-# the code does not.
+# GCC 12 now and then writes a precompiled header that ends every compiler that reads it ("Segmentation fault"), and ccache gives
+# the same header to every later build. The second attempt makes such headers anew, the third does without any. An error in the
+# code gets no further attempt.
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
-build "$@" 2>&1 | tee "$output" && exit
-grep -q 'internal compiler error: .* signal terminated program' "$output" || exit 1
-echo "The compiler was ended by a signal, which is no error of this code. Building once more."
+attempt() { build "$@" 2>&1 | tee "$output"; }
+was_ended_by_signal() { grep -q 'internal compiler error: .* signal terminated program' "$output"; }
+attempt "$@" && exit
+was_ended_by_signal || exit 1
+headers=$(grep -oP -- "-include \\Q$PWD/$folder/\\E\\K\\S+/cmake_pch\\.hxx(?= )" "$output" | sort -u || true)
+echo "The compiler was ended by a signal, which is no error of this code. Building again with new precompiled headers:" $headers
+for header in $headers; do
+  rm -f "$folder/$header.gch"
+  CCACHE_RECACHE=1 build "$header.gch"
+done
+attempt "$@" && exit
+was_ended_by_signal || exit 1
+echo "The compiler was ended by a signal again. Building without precompiled headers."
+cmake --preset "$preset" -DTANDEM_PRECOMPILE=OFF
 build "$@"
