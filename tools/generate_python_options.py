@@ -28,7 +28,7 @@ OTHER_FORMS = {
 NOT_KEYWORDS = {"data", "run_dir"}  # parameters of their own
 TABLES = ["Group", "Metric", "Optimizer", "Rule", "Schedule", "Term"]  # classes of _table.py
 OPTIMIZER_CLASSES = {"sgd": "SGD", "rmsprop": "RMSprop", "adamw": "AdamW", "nadam": "NAdam", "radam": "RAdam",
-                     "schedule_free_adamw": "ScheduleFreeAdamW"}
+                     "schedule_free_adamw": "ScheduleFreeAdamW", "adamw8bit": "AdamW8bit"}
 
 
 class Keys:
@@ -145,7 +145,7 @@ class Module:
 
     def __init__(self, keys, title, of_schedule=False):
         self.keys, self.title, self.of_schedule = keys, title, of_schedule
-        self.lines = []
+        self.lines, self.imports = [], []
 
     def arguments(self, rows):
         """Required ones by place, others by name."""
@@ -188,7 +188,7 @@ class Module:
         lines += [f"from typing import {', '.join(typing)}"] * bool(typing) + [""]
         lines += ["from tandem_train._paths import Path"] * ("Path" in body)
         ours = [name for name in ("Duration", *TABLES) if re.search(rf"\b{name}\b(?!:)", body)]
-        lines += [f"from tandem_train._table import {name} as {name}" for name in sorted(ours)]
+        lines += sorted([*self.imports, *(f"from tandem_train._table import {name} as {name}" for name in ours)])
         lines += ["from tandem_train.report import FoundPolicy"] * ("FoundPolicy" in body)
         return "\n".join(lines).rstrip() + "\n" + body + "\n"
 
@@ -203,6 +203,12 @@ def optimizers(keys):
     for kind in keys.rows["optimizer.kind"]["allowed"].split("|"):
         source = keys.kinds["optimizer.kind"][kind]["source"]
         module.optimizer(class_name(kind), kind, sentence(source), keys.of_kind("optimizer", kind))
+    module.imports += ["from tandem_train._group import group as group", "from tandem_train._table import Group as Group"]
+    return module.text()
+
+
+def optimizer_groups(keys):
+    module = Module(keys, "Items of an optimizer's key `groups`.")
     names = {name for kind in keys.kinds["optimizer.kind"] for name in keys.of_kind("optimizer", kind)}
     rows = {name: row for name, row in keys.below("optimizer.groups[]").items() if "kinds" not in row or name in names}
     head = "Other options for some parameters, an item of `groups`. What is left out is that of the optimizer."
@@ -269,7 +275,7 @@ def written(program):
 
     train = keys()
     return {
-        "optim.py": optimizers(train), "loss.py": losses(train), "schedule.py": schedules(train),
+        "optim.py": optimizers(train), "_group.py": optimizer_groups(train), "loss.py": losses(train), "schedule.py": schedules(train),
         "metric.py": metrics(train), "_keywords.py": settings(train), "_rule.py": rules(keys("--policy")),
     }  # fmt: skip
 

@@ -415,6 +415,59 @@ template <class V> void each_member(Of<Adafactor>, [[maybe_unused]] V v) {
   v("eps2", &Adafactor::eps2);
   v("d", &Adafactor::d);
 }
+template <> inline constexpr std::string_view words_of_enum<OptimizerAdjustLrFn> = "original|match_rms_adamw|spectral_unclamped";
+template <> inline constexpr std::string_view word_of_kind<Muon> = "muon";
+template <class V> void each_member(Of<Muon>, [[maybe_unused]] V v) {
+  v("lr", &Muon::lr);
+  v("weight_decay", &Muon::weight_decay);
+  v("momentum", &Muon::momentum);
+  v("nesterov", &Muon::nesterov);
+  v("eps", &Muon::eps);
+  v("epsilon", &Muon::epsilon);
+  v("ns_coefficients", &Muon::ns_coefficients);
+  v("ns_a", &Muon::ns_a);
+  v("ns_b", &Muon::ns_b);
+  v("ns_c", &Muon::ns_c);
+  v("ns_steps", &Muon::ns_steps);
+  v("adjust_lr_fn", &Muon::adjust_lr_fn);
+  v("flatten", &Muon::flatten);
+}
+template <> inline constexpr std::string_view word_of_kind<ScheduleFreeAdamW> = "schedule_free_adamw";
+template <class V> void each_member(Of<ScheduleFreeAdamW>, [[maybe_unused]] V v) {
+  v("lr", &ScheduleFreeAdamW::lr);
+  v("weight_decay", &ScheduleFreeAdamW::weight_decay);
+  v("betas", &ScheduleFreeAdamW::betas);
+  v("beta1", &ScheduleFreeAdamW::beta1);
+  v("beta2", &ScheduleFreeAdamW::beta2);
+  v("eps", &ScheduleFreeAdamW::eps);
+  v("epsilon", &ScheduleFreeAdamW::epsilon);
+  v("r", &ScheduleFreeAdamW::r);
+  v("weight_lr_power", &ScheduleFreeAdamW::weight_lr_power);
+}
+template <> inline constexpr std::string_view word_of_kind<Adam8bit> = "adam8bit";
+template <class V> void each_member(Of<Adam8bit>, [[maybe_unused]] V v) {
+  v("lr", &Adam8bit::lr);
+  v("weight_decay", &Adam8bit::weight_decay);
+  v("betas", &Adam8bit::betas);
+  v("beta1", &Adam8bit::beta1);
+  v("beta2", &Adam8bit::beta2);
+  v("eps", &Adam8bit::eps);
+  v("epsilon", &Adam8bit::epsilon);
+  v("epsilon_form", &Adam8bit::epsilon_form);
+  v("bias_correction", &Adam8bit::bias_correction);
+}
+template <> inline constexpr std::string_view word_of_kind<AdamW8bit> = "adamw8bit";
+template <class V> void each_member(Of<AdamW8bit>, [[maybe_unused]] V v) {
+  v("lr", &AdamW8bit::lr);
+  v("weight_decay", &AdamW8bit::weight_decay);
+  v("betas", &AdamW8bit::betas);
+  v("beta1", &AdamW8bit::beta1);
+  v("beta2", &AdamW8bit::beta2);
+  v("eps", &AdamW8bit::eps);
+  v("epsilon", &AdamW8bit::epsilon);
+  v("epsilon_form", &AdamW8bit::epsilon_form);
+  v("bias_correction", &AdamW8bit::bias_correction);
+}
 template <> inline constexpr std::string_view word_of_kind<ConstantSchedule> = "constant";
 template <class V> void each_member(Of<ConstantSchedule>, [[maybe_unused]] V v) {}
 template <> inline constexpr std::string_view word_of_kind<CosineSchedule> = "cosine";
@@ -532,13 +585,21 @@ template <class V> void each_member(Of<PrecisionSettings>, [[maybe_unused]] V v)
   v("keep_float32", &PrecisionSettings::keep_float32);
   v("tf32", &PrecisionSettings::tf32);
 }
-template <> inline constexpr std::string_view words_of_enum<DataKind> = "idx|cifar|npz|csv|tsv|jsonl|lines|images|tokens|text|program";
+template <> inline constexpr std::string_view words_of_enum<DataKind> = "idx|cifar|npz|csv|tsv|jsonl|lines|images|tokens|text|chat|program";
 template <> inline constexpr std::string_view words_of_enum<DataSeparator> = "auto|,|;|tab|bar";
 template <> inline constexpr std::string_view words_of_enum<DataDecimal> = ".|,";
 template <> inline constexpr std::string_view words_of_enum<DataThousands> = "none|,|.|space|_";
 template <> inline constexpr std::string_view words_of_enum<DataOnBad> = "error|skip";
 template <> inline constexpr std::string_view words_of_enum<DataElement> = "uint16|uint32";
 template <> inline constexpr std::string_view words_of_enum<DataDocuments> = "files|lines";
+template <> inline constexpr std::string_view words_of_enum<DataTemplateName> = "chatml|llama3|gemma|phi3|mistral|mistral_v3|mistral_tekken";
+template <class V> void each_member(Of<DataTemplateSettings>, [[maybe_unused]] V v) {
+  v("name", &DataTemplateSettings::name);
+  v("system", &DataTemplateSettings::system);
+  v("user", &DataTemplateSettings::user);
+  v("assistant", &DataTemplateSettings::assistant);
+}
+template <> inline constexpr std::string_view words_of_enum<DataTooLong> = "cut|skip|error";
 template <class V> void each_member(Of<DataTrainSourceSettings>, [[maybe_unused]] V v) {
   v("files", &DataTrainSourceSettings::files);
   v("weight", &DataTrainSourceSettings::weight);
@@ -609,6 +670,11 @@ template <class V> void each_member(Of<DataSettings>, [[maybe_unused]] V v) {
   v("cross_documents", &DataSettings::cross_documents);
   v("pad", &DataSettings::pad);
   v("documents", &DataSettings::documents);
+  v("template", &DataSettings::template_);
+  v("begin", &DataSettings::begin);
+  v("system", &DataSettings::system);
+  v("too_long", &DataSettings::too_long);
+  v("pack", &DataSettings::pack);
   v("train", &DataSettings::train);
   v("eval", &DataSettings::eval);
   v("fields", &DataSettings::fields);

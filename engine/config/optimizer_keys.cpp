@@ -83,9 +83,11 @@ void visit_settings(KeyVisitor& v, OptimizerOptions& o, bool of_group) {
     for (; setting != all.end() && setting->info.list == info.list; ++setting)
       members.push_back(&std::get<double>(member(*setting)));
     assert(members.size() <= std::size(ordinals));
-    const std::string list(info.list), below = info.range.below ? below_text(info.range.high) : "";
+    const auto [low, high, is_below] = info.range;
+    const std::string list(info.list),
+        allowed = is_below ? below_text(high) : range_text(number_value, low, high);
     add(list, list_form(members), info, std::string(info.help), "",
-        parts("[]", number_value, below, info.range));
+        parts("[]", number_value, allowed, info.range));
     for (auto item = first; item != setting; ++item) {
       add(item->info.key, one(*item), info,
           std::string("the ") + ordinals[item - first] + " of " + list, "(" + list + ")");

@@ -37,8 +37,7 @@ struct ModelRandomSettings { Maybe<std::string> at; Maybe<ModelRandom> mode; }; 
 struct ModelSettings {  // model: the ONNX file, or a table with the keys below
   Maybe<std::string> file; std::map<std::string, std::int64_t> bind;
   Maybe<std::variant<ModelBatchNorm, std::vector<ModelBatchNormSettings>>> batch_norm;
-  Maybe<std::variant<ModelRandom, std::vector<ModelRandomSettings>>> random; Maybe<bool> sync_batch_norm;
-};
+  Maybe<std::variant<ModelRandom, std::vector<ModelRandomSettings>>> random; Maybe<bool> sync_batch_norm; };
 
 enum class RunDevice { auto_, cpu, gpu }; enum class RunBatchSize { auto_ };
 struct FreezeSettings { Maybe<std::string> at; Maybe<Duration> until, from; };  // parameters.freeze[]
@@ -46,8 +45,7 @@ enum class LoadMissing { error, keep }; enum class LoadUnexpected { error, ignor
 enum class LoadOtherShape { error, keep };
 struct LoadSettings {  // parameters.load[]
   Maybe<std::string> from, at, strip; std::vector<std::vector<std::string>> rename; Maybe<std::string> add, transpose;
-  Maybe<LoadMissing> missing; Maybe<LoadUnexpected> unexpected; Maybe<LoadOtherShape> other_shape;
-};
+  Maybe<LoadMissing> missing; Maybe<LoadUnexpected> unexpected; Maybe<LoadOtherShape> other_shape; };
 enum class InitKind { zeros, ones, constant, normal, uniform, kaiming_uniform, kaiming_normal, xavier_uniform,
   xavier_normal };
 /// parameters.init[]
@@ -63,25 +61,21 @@ struct FixedRowSettings { Maybe<std::string> at; std::vector<std::int64_t> rows;
 struct ParametersSettings {  // parameters: which parameters train, and what they start from
   std::vector<FreezeSettings> freeze; std::vector<LoadSettings> load; std::vector<InitSettings> init;
   std::vector<HeadSettings> head; std::vector<LoraSettings> lora; std::vector<std::string> train;
-  std::vector<ShapeSettings> shape; std::vector<StorageSettings> storage; std::vector<FixedRowSettings> fixed_rows;
-};
+  std::vector<ShapeSettings> shape; std::vector<StorageSettings> storage; std::vector<FixedRowSettings> fixed_rows; };
 
 /// The formulas of loss.terms[].kind: docs/losses.md.
 struct SoftmaxCrossEntropyLoss {
   Maybe<std::string> logits, labels, sample_weights; Maybe<std::int64_t> ignore_index;
-  std::vector<double> class_weights; Maybe<double> label_smoothing;
-};
+  std::vector<double> class_weights; Maybe<double> label_smoothing; };
 struct MseLoss { Maybe<std::string> predictions, targets, sample_weights; };
 struct BinaryCrossEntropyLoss { Maybe<std::string> logits, labels, sample_weights; std::vector<double> pos_weight; };
 struct SumOfSquaresLoss { Maybe<std::string> of; };
 struct NllLoss {
   Maybe<std::string> labels, log_probabilities, sample_weights; Maybe<std::int64_t> ignore_index;
-  std::vector<double> class_weights;
-};
+  std::vector<double> class_weights; };
 struct SoftmaxFocalLoss {
   Maybe<std::string> logits, labels, sample_weights; Maybe<std::int64_t> ignore_index;
-  std::vector<double> class_weights; Maybe<double> gamma;
-};
+  std::vector<double> class_weights; Maybe<double> gamma; };
 struct SigmoidFocalLoss { Maybe<std::string> logits, labels, sample_weights; Maybe<double> gamma, alpha; };
 struct HingeLoss { Maybe<std::string> labels, predictions, sample_weights; Maybe<double> margin; };
 struct MultiMarginLoss { Maybe<std::string> labels, predictions, sample_weights; Maybe<double> margin, p; };
@@ -92,74 +86,76 @@ struct KlDivLoss { Maybe<std::string> targets, log_probabilities, sample_weights
 struct GaussianKlLoss { Maybe<std::string> mu, log_var, sample_weights; };
 struct CosineEmbeddingLoss { Maybe<std::string> labels, input1, input2, sample_weights; Maybe<double> margin; };
 struct TripletMarginLoss {
-  Maybe<std::string> anchor, positive, negative, sample_weights; Maybe<double> margin, p, eps; Maybe<bool> swap;
-};
+  Maybe<std::string> anchor, positive, negative, sample_weights; Maybe<double> margin, p, eps; Maybe<bool> swap; };
 enum class LossTermActivation { sigmoid, softmax };
 struct DiceLoss {
   Maybe<std::string> logits, labels, sample_weights; Maybe<LossTermActivation> activation; Maybe<bool> squared_pred;
-  Maybe<double> smooth_nr, smooth_dr;
-};
+  Maybe<double> smooth_nr, smooth_dr; };
 struct DistillationLoss {
-  Maybe<std::string> logits, teacher_logits, sample_weights; Maybe<double> temperature; Maybe<std::int64_t> axis;
-};
+  Maybe<std::string> logits, teacher_logits, sample_weights; Maybe<double> temperature; Maybe<std::int64_t> axis; };
 using Loss = std::variant<SoftmaxCrossEntropyLoss, MseLoss, BinaryCrossEntropyLoss, SumOfSquaresLoss, NllLoss,
     SoftmaxFocalLoss, SigmoidFocalLoss, HingeLoss, MultiMarginLoss, MaeLoss, HuberLoss, SmoothL1Loss, KlDivLoss,
     GaussianKlLoss, CosineEmbeddingLoss, TripletMarginLoss, DiceLoss, DistillationLoss>;
 enum class LossTermReduction { mean, sum, batchmean };
 struct LossTermSettings {  // loss.terms[]
-  Maybe<std::string> name; Maybe<Loss> kind; Maybe<double> weight; Maybe<LossTermReduction> reduction;
-};
+  Maybe<std::string> name; Maybe<Loss> kind; Maybe<double> weight; Maybe<LossTermReduction> reduction; };
 struct LossSettings { Maybe<std::string> output; std::vector<LossTermSettings> terms; };  // loss: the loss
 
 struct DistillationSettings {  // distillation: a trained model that this one learns from, in addition to its labels
-  Maybe<std::string> teacher, weights; Maybe<double> temperature, weight; std::map<std::string, std::string> at, inputs;
-};
+  Maybe<std::string> teacher, weights; Maybe<double> temperature, weight;
+  std::map<std::string, std::string> at, inputs; };
 
 /// The rules of optimizer.kind: docs/guide/optimizers.md.
 struct Sgd { Maybe<double> lr, weight_decay, momentum, dampening; Maybe<bool> nesterov; };
 enum class OptimizerEpsilonForm { pytorch, onnx };
 struct Adam {
   Maybe<double> lr, weight_decay; std::vector<double> betas; Maybe<double> beta1, beta2, eps, epsilon;
-  Maybe<OptimizerEpsilonForm> epsilon_form; Maybe<bool> bias_correction;
-};
+  Maybe<OptimizerEpsilonForm> epsilon_form; Maybe<bool> bias_correction; };
 struct AdamW {
   Maybe<double> lr, weight_decay; std::vector<double> betas; Maybe<double> beta1, beta2, eps, epsilon;
-  Maybe<OptimizerEpsilonForm> epsilon_form; Maybe<bool> bias_correction;
-};
+  Maybe<OptimizerEpsilonForm> epsilon_form; Maybe<bool> bias_correction; };
 struct LazyAdam {
   Maybe<double> lr, weight_decay; std::vector<double> betas; Maybe<double> beta1, beta2, eps, epsilon;
-  Maybe<OptimizerEpsilonForm> epsilon_form; Maybe<bool> bias_correction;
-};
+  Maybe<OptimizerEpsilonForm> epsilon_form; Maybe<bool> bias_correction; };
 struct Adagrad { Maybe<double> lr, weight_decay, eps, epsilon, lr_decay, initial_accumulator; };
 struct RowwiseAdagrad { Maybe<double> lr, weight_decay, eps, epsilon, lr_decay, initial_accumulator; };
 enum class OptimizerDialect { mcmahan, tensorflow, mindspore };
 struct Ftrl {
-  Maybe<double> lr, initial_accumulator, l1, l2, beta, l2_shrinkage, lr_power; Maybe<OptimizerDialect> dialect;
-};
+  Maybe<double> lr, initial_accumulator, l1, l2, beta, l2_shrinkage, lr_power; Maybe<OptimizerDialect> dialect; };
 struct GroupFtrl {
   Maybe<double> lr, initial_accumulator, l1, l2, beta, l2_shrinkage, lr_power; Maybe<OptimizerDialect> dialect;
-  Maybe<double> l21;
-};
+  Maybe<double> l21; };
 struct Lamb {
   Maybe<double> lr, weight_decay; std::vector<double> betas; Maybe<double> beta1, beta2, eps, epsilon;
-  Maybe<bool> bias_correction, always_adapt; Maybe<double> trust_clip;
-};
+  Maybe<bool> bias_correction, always_adapt; Maybe<double> trust_clip; };
 struct Momentum { Maybe<double> lr, weight_decay, momentum; Maybe<bool> nesterov; Maybe<double> beta; };
 struct RmsProp { Maybe<double> lr, weight_decay, momentum, eps, epsilon, alpha; Maybe<bool> centered; };
 struct Adadelta { Maybe<double> lr, weight_decay, eps, epsilon, rho; };
 struct Adamax { Maybe<double> lr, weight_decay; std::vector<double> betas; Maybe<double> beta1, beta2, eps, epsilon; };
 struct NAdam {
   Maybe<double> lr, weight_decay; std::vector<double> betas; Maybe<double> beta1, beta2, eps, epsilon, momentum_decay;
-  Maybe<bool> decoupled_weight_decay;
-};
+  Maybe<bool> decoupled_weight_decay; };
 struct RAdam {
   Maybe<double> lr, weight_decay; std::vector<double> betas; Maybe<double> beta1, beta2, eps, epsilon;
-  Maybe<bool> decoupled_weight_decay;
-};
+  Maybe<bool> decoupled_weight_decay; };
 struct Lion { Maybe<double> lr, weight_decay; std::vector<double> betas; Maybe<double> beta1, beta2; };
 struct Adafactor { Maybe<double> lr, weight_decay, beta2_decay, eps1, eps2, d; };
+enum class OptimizerAdjustLrFn { original, match_rms_adamw, spectral_unclamped };
+struct Muon {
+  Maybe<double> lr, weight_decay, momentum; Maybe<bool> nesterov; Maybe<double> eps, epsilon;
+  std::vector<double> ns_coefficients; Maybe<double> ns_a, ns_b, ns_c, ns_steps;
+  Maybe<OptimizerAdjustLrFn> adjust_lr_fn; Maybe<bool> flatten; };
+struct ScheduleFreeAdamW {
+  Maybe<double> lr, weight_decay; std::vector<double> betas;
+  Maybe<double> beta1, beta2, eps, epsilon, r, weight_lr_power; };
+struct Adam8bit {
+  Maybe<double> lr, weight_decay; std::vector<double> betas; Maybe<double> beta1, beta2, eps, epsilon;
+  Maybe<OptimizerEpsilonForm> epsilon_form; Maybe<bool> bias_correction; };
+struct AdamW8bit {
+  Maybe<double> lr, weight_decay; std::vector<double> betas; Maybe<double> beta1, beta2, eps, epsilon;
+  Maybe<OptimizerEpsilonForm> epsilon_form; Maybe<bool> bias_correction; };
 using Optimizer = std::variant<Sgd, Adam, AdamW, LazyAdam, Adagrad, RowwiseAdagrad, Ftrl, GroupFtrl, Lamb, Momentum,
-    RmsProp, Adadelta, Adamax, NAdam, RAdam, Lion, Adafactor>;
+    RmsProp, Adadelta, Adamax, NAdam, RAdam, Lion, Adafactor, Muon, ScheduleFreeAdamW, Adam8bit, AdamW8bit>;
 /// The shapes of optimizer.schedule.kind.
 struct ConstantSchedule { };
 struct CosineSchedule { Maybe<double> final; };
@@ -172,13 +168,11 @@ struct InverseSquareRootSchedule { Maybe<Duration> timescale; };
 struct CosineRestartsSchedule { Maybe<double> final; Maybe<Duration> period; Maybe<std::int64_t> multiplier; };
 enum class ScheduleAnneal { cos, linear };
 struct OneCycleSchedule {
-  Maybe<double> pct_start, div_factor, final_div_factor; Maybe<ScheduleAnneal> anneal; Maybe<bool> three_phase;
-};
+  Maybe<double> pct_start, div_factor, final_div_factor; Maybe<ScheduleAnneal> anneal; Maybe<bool> three_phase; };
 enum class ScheduleThresholdMode { rel, abs };
 struct PlateauSchedule {
   Maybe<std::string> metric; Maybe<double> factor; Maybe<std::int64_t> patience; Maybe<double> threshold;
-  Maybe<ScheduleThresholdMode> threshold_mode; Maybe<std::int64_t> cooldown; Maybe<double> min_lr, eps;
-};
+  Maybe<ScheduleThresholdMode> threshold_mode; Maybe<std::int64_t> cooldown; Maybe<double> min_lr, eps; };
 using Schedule = std::variant<ConstantSchedule, CosineSchedule, StepSchedule, LinearSchedule, MultistepSchedule,
     ExponentialSchedule, PolynomialSchedule, InverseSquareRootSchedule, CosineRestartsSchedule, OneCycleSchedule,
     PlateauSchedule>;
@@ -187,8 +181,7 @@ struct SchedulePartSettings { Maybe<Schedule> kind; Maybe<Duration> length, warm
 struct ScheduleSettings { Maybe<Schedule> kind; Maybe<Duration> warmup; std::vector<SchedulePartSettings> parts; };
 struct OptimizerGroupSettings {  // optimizer.groups[]: a selector and the options that differ, kind included
   Maybe<std::string> at; Maybe<Optimizer> kind; ScheduleSettings schedule;
-  Maybe<double> clip_norm, clip_value, clip_adaptive;
-};
+  Maybe<double> clip_norm, clip_value, clip_adaptive; };
 /// optimizer.ema: an exponential moving average of the weights
 struct OptimizerEmaSettings { Maybe<std::string> at; Maybe<double> decay; Maybe<Duration> start; Maybe<bool> warmup; };
 /// optimizer.swa: the mean of the weights at several times (stochastic weight averaging)
@@ -198,29 +191,29 @@ struct OptimizerLookaheadSettings { Maybe<std::string> at; Maybe<std::int64_t> k
 struct OptimizerSettings {  // optimizer: how parameters are updated
   Maybe<Optimizer> kind; std::vector<OptimizerGroupSettings> groups; ScheduleSettings schedule;
   Maybe<double> clip_norm, clip_value, clip_adaptive, clip_adaptive_eps, layer_decay; Maybe<OptimizerEmaSettings> ema;
-  Maybe<OptimizerSwaSettings> swa; Maybe<OptimizerLookaheadSettings> lookahead;
-};
+  Maybe<OptimizerSwaSettings> swa; Maybe<OptimizerLookaheadSettings> lookahead; };
 
 enum class PrecisionCompute { float32, bfloat16, float16 }; enum class PrecisionLossScale { dynamic };
 struct PrecisionSettings {  // precision: element types of the computation
   Maybe<PrecisionCompute> compute; Maybe<std::variant<double, PrecisionLossScale>> loss_scale;
-  Maybe<std::int64_t> growth_interval; std::vector<std::string> keep_float32; Maybe<bool> tf32;
-};
+  Maybe<std::int64_t> growth_interval; std::vector<std::string> keep_float32; Maybe<bool> tf32; };
 
-enum class DataKind { idx, cifar, npz, csv, tsv, jsonl, lines, images, tokens, text, program };
+enum class DataKind { idx, cifar, npz, csv, tsv, jsonl, lines, images, tokens, text, chat, program };
 enum class DataSeparator { auto_, comma, semicolon, tab, bar }; enum class DataDecimal { point, comma };
 enum class DataThousands { none, comma, point, space, underscore }; enum class DataOnBad { error, skip };
 enum class DataElement { uint16, uint32 }; enum class DataDocuments { files, lines };
+enum class DataTemplateName { chatml, llama3, gemma, phi3, mistral, mistral_v3, mistral_tekken };
+/// data.template: how a conversation becomes text
+struct DataTemplateSettings { Maybe<DataTemplateName> name; Maybe<std::string> system, user, assistant; };
+enum class DataTooLong { cut, skip, error };
 struct DataTrainSourceSettings { Maybe<Files> files; Maybe<double> weight; };  // data.train.sources[]
 enum class DataTrainEpochEnd { first, last }; enum class DataTrainSamplerKind { shuffle, weighted, balanced };
 struct DataTrainSamplerSettings {  // data.train.sampler: how an epoch takes samples
   Maybe<DataTrainSamplerKind> kind; Maybe<std::string> field; std::vector<double> class_weights;
-  Maybe<std::int64_t> samples;
-};
+  Maybe<std::int64_t> samples; };
 struct DataTrainSettings {  // data.train: the training data
   Maybe<Files> files; std::vector<DataTrainSourceSettings> sources; Maybe<DataTrainEpochEnd> epoch_end;
-  Maybe<std::string> shuffle; DataTrainSamplerSettings sampler;
-};
+  Maybe<std::string> shuffle; DataTrainSamplerSettings sampler; };
 struct DataEvalSettings { Maybe<Files> files; Maybe<double> fraction; };  // data.eval: the held-out data
 enum class DataFieldOutOfRange { error, zero };
 /// data.fields.*: an array's name, or a table with the keys below
@@ -230,8 +223,7 @@ struct DataMixSettings { Maybe<double> mixup, cutmix; std::vector<std::string> f
 /// data.buckets: training batches of samples of about one length, padded to it and not to the longest
 struct DataBucketsSettings {
   Maybe<std::string> field; std::vector<std::int64_t> lengths; Maybe<std::string> dimension; Maybe<std::int64_t> pad;
-  std::vector<std::string> fields;
-};
+  std::vector<std::string> fields; };
 struct DataSettings {  // data: what is trained on
   Maybe<DataKind> kind; Maybe<std::string> root; Maybe<DataSeparator> separator; Maybe<DataDecimal> decimal;
   Maybe<DataThousands> thousands; std::vector<std::string> columns; Maybe<bool> header;
@@ -239,31 +231,29 @@ struct DataSettings {  // data: what is trained on
   Maybe<std::int64_t> channels; std::vector<std::int64_t> resize; Maybe<std::int64_t> resize_short, center_crop;
   Maybe<bool> scaled_decode; Maybe<DataElement> element;
   Maybe<std::int64_t> vocabulary, header_bytes, length, stride, shift, document_end; Maybe<bool> cross_documents;
-  Maybe<std::int64_t> pad; Maybe<DataDocuments> documents; DataTrainSettings train; DataEvalSettings eval;
-  std::map<std::string, DataFieldSettings> fields; DataMixSettings mix; DataBucketsSettings buckets;
-  Maybe<std::int64_t> workers; Maybe<bool> drop_last;
-};
+  Maybe<std::int64_t> pad; Maybe<DataDocuments> documents; DataTemplateSettings template_;
+  Maybe<std::string> begin, system; Maybe<DataTooLong> too_long; Maybe<bool> pack; DataTrainSettings train;
+  DataEvalSettings eval; std::map<std::string, DataFieldSettings> fields; DataMixSettings mix;
+  DataBucketsSettings buckets; Maybe<std::int64_t> workers; Maybe<bool> drop_last; };
 
 enum class EvalMetricKind { accuracy, auc, auc_pr, bits_per_token, bits_per_byte, calibration, confusion, dice, f1,
   gauc, iou, log_loss, loss, mae, mse, perplexity, precision, r2, recall, rmse, top_5, top_k };
 enum class EvalMetricAverage { binary, macro, micro, none };
 struct EvalMetricSettings {  // eval.metrics[]: a metric by its kind, or a table with the keys below
   Maybe<EvalMetricKind> kind; Maybe<std::string> name, by; Maybe<double> bytes_per_token;
-  Maybe<EvalMetricAverage> average; Maybe<std::int64_t> ignore_index; Maybe<std::string> group; Maybe<std::int64_t> k;
-};
+  Maybe<EvalMetricAverage> average; Maybe<std::int64_t> ignore_index; Maybe<std::string> group;
+  Maybe<std::int64_t> k; };
 enum class EvalWeights { trained, ema, swa };
 struct EvalSettings {  // eval: evaluation on the held-out data
   Maybe<Duration> every; std::vector<EvalMetricSettings> metrics; Maybe<std::string> best; Maybe<std::int64_t> patience;
-  Maybe<EvalWeights> weights;
-};
+  Maybe<EvalWeights> weights; };
 
 struct CheckpointSettings { Maybe<Duration> every; Maybe<std::int64_t> keep, shard_mib; };  // checkpoint: checkpoints
 
 enum class LogAlso { csv, tensorboard };
 struct LogSettings {  // log: metrics.jsonl and the lines on the terminal
   Maybe<Duration> every; std::vector<std::string> norms; std::vector<LogAlso> also; std::vector<std::string> histograms;
-  Maybe<Duration> histograms_every;
-};
+  Maybe<Duration> histograms_every; };
 
 /// All of it.
 struct TrainConfig {

@@ -97,7 +97,7 @@ TEST_F(ChatTest, TheLossIsThatOfSingleConversationsPackedOrNot) {
 // Answers have different lengths, so that a mean of the means of micro-batches would be another.
 TEST_F(ChatTest, MicroBatchesAddUpToTheStep) {
   const std::vector<double> whole = losses(train("whole", {}));
-  ASSERT_GE(whole.size(), 7u);
+  ASSERT_GE(whole.size(), 4u);
   for (const char* size : {"4", "1"}) {
     const std::vector<double> parts =
         losses(train(std::string("parts") + size, {std::string("micro_batch=") + size}));

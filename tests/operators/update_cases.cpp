@@ -282,7 +282,9 @@ void add_adafactor(Cases& cases) {
 
 // byte_optimizers_test.cpp compares several steps with the script of the published formula.
 void add_bytes(Cases& cases) {
-  const auto add = [&](const std::string& name, const Shape& own, double step, bool skip = false) {
+  const Attributes decoupled{{"weight_decay", 0.1}, {"decoupled", 1}};
+  const auto add = [&](const std::string& name, const Shape& own, double step,
+                       const Attributes& attributes, bool skip = false) {
     const std::int64_t elements = element_count(own), blocks = (elements + 255) / 256;
     std::vector<double> first, second;
     for (std::int64_t i = 0; i < elements; ++i) {
@@ -296,13 +298,21 @@ void add_bytes(Cases& cases) {
              with_scalars({patterned(own), patterned(own, 1), bytes(first), bytes(second),
                            squares({blocks}, 2), squares({blocks}, 3)},
                           step, skip),
-             {{"weight_decay", 0.1}, {"decoupled", 1}});
+             attributes);
     if (skip) cases.back().expected = pattern(elements);
   };
-  add("one_block", {3, 5}, 3);
-  add("several_blocks", {3, 171}, 7);
-  add("first_step", {256}, 1);
-  add("skipped", {3, 5}, 3, true);
+  add("one_block", {3, 5}, 3, {});
+  add("several_blocks", {3, 171}, 7, decoupled);
+  add("first_step", {256}, 1, decoupled);
+  add("options", {300}, 3,
+      {{"beta1", 0.8}, {"beta2", 0.95}, {"weight_decay", 0.1}, {"epsilon", 1e-3}});
+  add("onnx", {3, 5}, 3, {{"epsilon", 1e-2}, {"epsilon_form", std::string("onnx")}});
+  add("uncorrected", {3, 5}, 3, {{"bias_correction", 0}});
+  add("skipped", {3, 5}, 3, decoupled, true);
+  Attributes with_weight = decoupled;
+  with_weight.set("weight", std::string("bfloat16"));
+  add("skipped_with_weight", {3, 5}, 3, with_weight, true);
+  cases.back().inputs.push_back(valued(shape, std::vector<double>(15, 0.0), DType::bfloat16));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ import pathlib
 import numpy as np
 
 TARGET = pathlib.Path(__file__).parents[1] / "data" / "byte_optimizers.json"
-STEPS, STRIDE, CODE_STRIDE, BLOCK, SPREAD = 20, 23, 5, 256, 0.06
+STEPS, STRIDE, CODE_STRIDE, BLOCK, SPREAD = 20, 46, 5, 256, 0.06
 CASES = [  # name, kind, elements, options
     ("adam", "adam8bit", 5003, dict(lr=0.01)),
     ("adam_options", "adam8bit", 4096, dict(lr=0.01, betas=[0.8, 0.95], eps=1e-3, weight_decay=0.1)),

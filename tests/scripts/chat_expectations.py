@@ -198,7 +198,7 @@ def expectations(name, all_dialogs):
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--out", default=FOLDER)
-    options.add_argument("--dialogs", type=int, default=36)
+    options.add_argument("--dialogs", type=int, default=30)
     options = options.parse_args()
     os.makedirs(options.out, exist_ok=True)
     made = dialogs(options.dialogs)

@@ -28,7 +28,7 @@ MUON = [  # name, shape, is_input_first, options
     ("input_first_tall", (9, 4), True, dict(adjust_lr_fn="spectral_unclamped")),
     ("row", (1, 7), False, dict()),
     ("column", (7, 1), False, dict()),
-    ("large", (24, 17), False, dict(lr=0.02)),
+    ("large", (16, 11), False, dict(lr=0.02)),
     ("options", (5, 8), False, dict(lr=0.01, weight_decay=0.3, momentum=0.8, nesterov=False, ns_steps=3, ns_coefficients=[3.0, -3.2, 1.2])),
     ("rms", (8, 5), False, dict(adjust_lr_fn="match_rms_adamw", eps=0.5)),
     ("unclamped", (5, 8), False, dict(adjust_lr_fn="spectral_unclamped")),

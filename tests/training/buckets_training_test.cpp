@@ -79,12 +79,11 @@ class BucketsTraining : public testing::TrainingRun {
     };
     return parts;
   }
-  DataSets in_buckets() const { return {train_, nullptr, {}, {}, order_, buckets_}; }
+  DataSets in_buckets() const { return {.train = train_, .order = order_, .buckets = buckets_}; }
   /// Those samples in the same steps, all of them padded to the longest length.
   DataSets filled_up(const RunConfig& config) const {
     const auto below = order_ ? order_ : shuffled_order(sequence_count, {});
-    return {train_, nullptr, {}, {}, bucketed_order(below, buckets_, config.batch_size, true),
-            nullptr};
+    return {.train = train_, .order = bucketed_order(below, buckets_, config.batch_size, true)};
   }
 
   Trained train(const std::vector<std::string>& keys, bool cuts, std::uint64_t stop_after = 0,

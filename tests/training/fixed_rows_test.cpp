@@ -56,7 +56,8 @@ TEST_F(FixedRowsTest, UnderEveryOptimizer) {
       if (setting.info.key == "weight_decay") more = ", weight_decay=0.1";
     }
     const std::vector<std::string> keys = kind_of_fc1(kind.name, more);
-    if (!find_update_kind(kind.choose({}).op)->updates_rows()) {
+    const UpdateChoice update = choose_update(OptimizerOptions(kind), start().type().elements());
+    if (!find_update_kind(update.op)->updates_rows()) {
       EXPECT_THAT(error_text([&] { run(with(keys, fixed)); }),
                   AllOf(HasSubstr("fc1:weight"), HasSubstr("rows by themselves"),
                         HasSubstr(std::string(kind.name)), HasSubstr("optimizer.groups")));

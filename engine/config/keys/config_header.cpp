@@ -26,11 +26,8 @@ constexpr Family families[] = {
 constexpr std::string_view optional_keys[] = {"optimizer.ema", "optimizer.swa",
                                               "optimizer.lookahead", "data.missing"};
 constexpr std::pair<std::string_view, std::string_view> own_spellings[] = {
-    {"adamw", "AdamW"},
-    {"nadam", "NAdam"},
-    {"radam", "RAdam"},
-    {"rmsprop", "RmsProp"},
-    {"schedule_free_adamw", "ScheduleFreeAdamW"}};
+    {"adamw", "AdamW"}, {"adamw8bit", "AdamW8bit"}, {"nadam", "NAdam"},
+    {"radam", "RAdam"}, {"rmsprop", "RmsProp"},     {"schedule_free_adamw", "ScheduleFreeAdamW"}};
 constexpr std::pair<std::string_view, std::string_view> names_of_marks[] = {
     {",", "comma"}, {";", "semicolon"}, {".", "point"}, {"_", "underscore"}};
 constexpr std::string_view reserved[] = {"auto",     "default", "double", "float", "int",
@@ -193,7 +190,7 @@ std::string structure(const std::string& name, const std::vector<std::string>& d
   if (whole.size() <= line_length)
     first = whole;
   else
-    rest = filled(" ", declarations, "", "", " ") + "};\n";
+    rest = filled(" ", declarations, "", " };", " ");
   if (about.empty()) return first + "\n" + rest;
   const std::string behind = first + "  // " + about + "\n";
   return (behind.size() <= line_length + 1 ? behind : comment(about) + first + "\n") + rest;

@@ -116,9 +116,10 @@ class KeyReader final : public KeyVisitor {
     double greatest = number(found.value).value_or(-1e300);
     for (const ConfigValue& item : found.value.items)
       greatest = std::max(greatest, number(item).value_or(greatest));
+    const bool is_whole = (notes.info.type & number_value) == 0;
     if (is_number && (greatest < low || greatest > high))
-      found.report("out of range for " + kind_, range_text(number_value, low, high),
-                   toml_number(greatest));
+      found.report("out of range for " + kind_, range_text(notes.info.type, low, high),
+                   is_whole ? std::to_string(std::llround(greatest)) : toml_number(greatest));
     else if (notes.is_below && greatest >= high)
       found.report("out of range", below_text(high), toml_number(greatest));
   }

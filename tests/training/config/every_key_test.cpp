@@ -141,8 +141,8 @@ std::vector<std::string> values_for(const KeyInfo& key) {
                                  "'vocabulary(z)'", "'{content}z'", "'llama3'"});
   if (key.type & list_value)
     values.insert(values.end(),
-                  {"['7 steps']", "[0.25, 0.75]", "[1, 2]", "['z', 'w']", "['mse']", "['flatten']",
-                   "['random_flip']", "['x', 'z']", "[['z', 'w']]", "['csv']"});
+                  {"['7 steps']", "[0.25, 0.75]", "[1, 2]", "[1, 2, 3]", "['z', 'w']", "['mse']",
+                   "['flatten']", "['random_flip']", "['x', 'z']", "[['z', 'w']]", "['csv']"});
   return values;
 }
 
