@@ -32,7 +32,7 @@ fi
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 attempt() { build "$@" 2>&1 | tee "$output"; }
-was_ended_by_signal() { grep -q 'internal compiler error: .* signal terminated program' "$output"; }
+was_ended_by_signal() { grep -qE 'internal compiler error: (Segmentation fault|.* signal terminated program)' "$output"; }
 attempt "$@" && exit
 was_ended_by_signal || exit 1
 headers=$(grep -oP -- "-include \\Q$PWD/$folder/\\E\\K\\S+/cmake_pch\\.hxx(?= )" "$output" | sort -u || true)
