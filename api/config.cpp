@@ -3,7 +3,7 @@
 
 #include "api/editor_schemas.h"
 #include "api/program/keys.h"
-#include "api/train/session_keys.h"
+#include "api/train/session/session_keys.h"
 #include "engine/config/keys/config_keys.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"

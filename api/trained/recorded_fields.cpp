@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 #include <string_view>
 
 #include "api/init/facts.h"
@@ -22,10 +23,12 @@ namespace {
 constexpr const char *kind_key = "data.kind", *terms_key = "loss.terms";
 constexpr std::string_view fields_key = "data.fields.", loss_fields_key = "loss.fields.";
 /// Keys of [data], [eval] and of the model that are recorded unchanged, next to the fields.
-constexpr const char* plain_keys[] = {"data.columns", "data.decimal", "data.thousands",
-                                      "data.missing", "eval.metrics", "model.bind"};
-// Kinds of data whose fields are recorded: their files have names for columns or arrays.
-constexpr std::string_view kinds[] = {"csv", "tsv", "jsonl", "npz"};
+constexpr const char* plain_keys[] = {"data.columns", "data.decimal",  "data.thousands",
+                                      "data.missing", "data.template", "data.begin",
+                                      "data.system",  "data.length",   "data.too_long",
+                                      "data.pad",     "eval.metrics",  "model.bind"};
+// Kinds of data whose fields are recorded: their arrays have names, or their columns.
+constexpr std::string_view kinds[] = {"csv", "tsv", "jsonl", "npz", "chat"};
 
 std::string toml_of(const FieldConfig& field) {
   std::vector<std::string> functions;
@@ -110,10 +113,25 @@ void add_cells(const TextTable& table, bool has_marks,
   if (table.cells.missing) metadata["data.missing"] = toml_list_of_strings(*table.cells.missing);
 }
 
-bool is_delimited(std::string_view kind) { return kind == "csv" || kind == "tsv"; }
+/// Records how conversations become samples. Keys that tell only which of them share a sample or
+/// are left out, and the tokenizer, which is a file of its own, are not recorded.
+void add_chat(ChatFiles chat, std::map<std::string, std::string>& metadata) {
+  std::istringstream lines(write_keys([&](KeyVisitor& v) { visit(v, chat); }));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t end = line.find(' '), value = line.find_first_not_of(" =", end);
+    const std::string key = "data." + line.substr(0, end);
+    if (std::find(std::begin(plain_keys), std::end(plain_keys), key) != std::end(plain_keys))
+      metadata[key] = line.substr(value);
+  }
+}
 
+bool is_delimited(std::string_view kind) { return kind == "csv" || kind == "tsv"; }
+/// The form that a file's name shows.
+std::string_view form_of(std::string_view kind) {
+  return is_delimited(kind) ? "csv" : kind == ChatFiles::name ? JsonLines::name : kind;
+}
 bool are_alike(std::string_view one, std::string_view other) {
-  return one == other || (is_delimited(one) && is_delimited(other));
+  return form_of(one) == form_of(other);
 }
 
 [[noreturn]] void refuse_kind_of(const std::string& data, const std::string& trained,
@@ -149,6 +167,7 @@ std::map<std::string, std::string> fields_metadata(const RunConfig& config,
     metadata["model.bind"] = bind;
   const TextTable* const table = config.data->table();
   if (table != nullptr && is_recorded) add_cells(*table, is_delimited(kind), metadata);
+  if (const auto* chat = std::get_if<ChatFiles>(&config.data->kind)) add_chat(*chat, metadata);
   return metadata;
 }
 
@@ -186,8 +205,9 @@ RecordedKeys recorded_keys(const std::map<std::string, std::string>& metadata,
     const bool is_of_loss = std::string_view(key).starts_with("eval.");
     if (found != metadata.end() && (!is_of_loss || recorded.has_loss)) add(key, found->second);
   }
-  // A file named .tsv may have any separator.
-  if (kind->second == CsvTable::name) add(kind_key, toml_string(kind->second));
+  // A file named .tsv may have any separator, and lines of JSON may be conversations.
+  if (kind->second == CsvTable::name || form_of(kind->second) == JsonLines::name)
+    add(kind_key, toml_string(kind->second));
   const std::string tokenizer = stem + tokenizer_file;
   if (metadata.contains(tokenizer_file) && path_exists(tokenizer))
     add("data.tokenizer", toml_string(tokenizer));

@@ -364,6 +364,12 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
       if (data.fields.empty()) wanted.fields.push_back({.name = name, .from = name});
     }
   }
+  // Each conversation has a prediction, at its place.
+  if (auto* chat = std::get_if<ChatFiles>(&wanted.kind)) {
+    chat->on_bad = OnBad::error;
+    chat->pack = false;
+    if (chat->too_long == LongChat::skip) chat->too_long = LongChat::cut;
+  }
   std::vector<std::string> arrays = inputs;
   if (data.images() == nullptr) add_id_arrays(ids, wanted, arrays);
   SplitConfig split = array_files(data_arrays(wanted, arrays), data, files);

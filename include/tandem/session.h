@@ -39,8 +39,8 @@ class Session {
   /// Loss, its named terms and `eval.metrics` that are one number, by name, in inference form, exact over all samples
   /// of the feeds, which may be more than batch_size. Nothing is trained. Throws the errors of `predict`.
   std::map<std::string, double> evaluate(const Tensors& feeds, const StopToken& stop = {});
-  /// Parameters by the file's initializer names, with their current values; before the first step those of the file, or
-  /// as [parameters] init and load say.
+  /// Parameters by the file's initializer names, with the values that `predict` uses; before the first step those of the
+  /// file, or as [parameters] init and load say.
   Tensors parameters() const;
   /// Throws Error{usage} for an unknown name, another shape or another type.
   void set_parameter(const std::string& name, const Tensor& value);

@@ -107,5 +107,45 @@ TEST_F(ChatTest, MicroBatchesAddUpToTheStep) {
   }
 }
 
+// The template, the length and the padding are in the file, as is how inputs are made of the
+// arrays.
+TEST_F(ChatTest, AnExportReadsConversationsAsInTraining) {
+  const std::string run =
+      train("run", {"data.template={ system = \"S {content} \", user = \"Q {content} \", assistant "
+                    "= \"A {content} \" }",
+                    "data.system=\"be kind\"", "data.pack=true", "data.pad=3"});
+  export_run(run, folder_ / "trained.onnx");
+  TrainedOptions options;
+  options.data = {folder_ / "dialogs.jsonl"};
+  const auto loss = [&](const std::string& of) {
+    return Json::parse(evaluate_run(of, options).json)["metrics"]["loss"].get<double>();
+  };
+  EXPECT_NEAR(loss(folder_ / "trained.onnx"), loss(run), 1e-5);
+}
+
+// Conversations that training packs or leaves out have a prediction each, at their place.
+TEST_F(ChatTest, PredictionsAreInTheOrderOfTheLines) {
+  const std::string run = train("run", {"data.pack=true"});
+  const auto lines = [&](std::vector<std::string> overrides) {
+    PredictOptions options;
+    options.data = {folder_ / "dialogs.jsonl"};
+    options.to = folder_ / "out.npy";
+    options.outputs = {"logits"};
+    options.as = "values";
+    options.overrides = std::move(overrides);
+    return Json::parse(predict_run(run, options).json)["rows"].get<std::int64_t>();
+  };
+  const std::string dialogs = read_file(folder_ / "dialogs.jsonl");
+  const auto count = std::count(dialogs.begin(), dialogs.end(), '\n');
+  EXPECT_EQ(lines({}), count);
+  EXPECT_EQ(
+      lines({"data.too_long=skip", "data.length=128", "model.bind.sequence=128",
+             "data.fields.attention_mask={ from = \"attention\", as = [ \"reshape(1, 128, 128)\","
+             " \"normalize(1, 1e-9)\" ] }"}),
+      count);
+  std::ofstream(folder_ / "dialogs.jsonl", std::ios::app) << "{\"prompt\": \"a\"}\n";
+  EXPECT_THROW(lines({"data.on_bad=skip"}), Error);
+}
+
 }  // namespace
 }  // namespace tandem::api

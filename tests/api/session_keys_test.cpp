@@ -1,5 +1,5 @@
 // Keys of train.toml in a Session: each works as in a Trainer, or is refused by name.
-#include "api/train/session_keys.h"
+#include "api/train/session/session_keys.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

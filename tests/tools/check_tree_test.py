@@ -57,7 +57,7 @@ class CheckTree(unittest.TestCase):
         for name, included in [("engine/x.cpp", "importer/open.h"), ("importer/x.cpp", "kernels/cpu/cpu.h"),
                                ("placement/x.cpp", "importer/open.h"), ("kernels/cuda/x.cu", "kernels/cpu/cpu.h"),
                                ("tools/x.cpp", "engine/graph/graph.h"), ("kernels/reference/x.cpp", "kernels/cpu/cpu.h"),
-                               ("python/binding/x.cpp", "api/train/session_impl.h"), ("kernels/emulated/x.cpp", "kernels/shared/scalar.h"), ("kernels/cpu/x.cpp", "kernels/emulated/x.h")]:
+                               ("python/binding/x.cpp", "api/train/session/session_impl.h"), ("kernels/emulated/x.cpp", "kernels/shared/scalar.h"), ("kernels/cpu/x.cpp", "kernels/emulated/x.h")]:
             self.expect(name, f'// x\n#include "{included}"\n', "must not include " + included)
 
     def test_third_parties(self):
@@ -84,7 +84,7 @@ class CheckTree(unittest.TestCase):
         self.expect("include/tandem/x.h", "// x\n#pragma once\nstruct X {};\n", "inline v1")
         many = {f"include/tandem/x{i}.h": opened % ("\n" * 200) for i in range(6)}
         self.assertEqual(len([line for line in self.check(**many) if "the limit is 1200" in line]), 1)
-        self.expect("tools/x.cpp", '// x\n#include "api/train/session_impl.h"\n', "must not include api/train/session_impl.h")
+        self.expect("tools/x.cpp", '// x\n#include "api/train/session/session_impl.h"\n', "must not include api/train/session/session_impl.h")
 
     def test_text(self):
         self.expect("engine/x.cpp", "// x\n" + "\n" * 600, "the limit is 600")

@@ -17,8 +17,6 @@ void initialise_averages(StateStore& states, const std::set<std::string>& known)
   }
 }
 
-namespace {
-
 HostTensor without_lead(const HostTensor& parameter, const HostTensor& lead) {
   HostTensor used = parameter.clone();
   const std::span<float> values = used.as<float>();
@@ -26,8 +24,6 @@ HostTensor without_lead(const HostTensor& parameter, const HostTensor& lead) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] -= leads[i];
   return used;
 }
-
-}  // namespace
 
 void WeightsInUse::replace(const std::string& name, const HostTensor& value) {
   trained_.push_back({name, states_.read(name)});

@@ -18,6 +18,9 @@ void initialise_averages(StateStore& states, const std::set<std::string>& known 
 /// A state of which this rank has a part, as a whole; all ranks call it at the same points.
 using ReadWhole = std::function<HostTensor(const std::string& name)>;
 
+/// What is used of a parameter whose optimizer has trained it ahead by this lead.
+HostTensor without_lead(const HostTensor& parameter, const HostTensor& lead);
+
 /// While it lives, parameters hold their averages, or, for Weights::trained, what an optimizer with
 /// a lead (OptimizerState::lead) has trained; then what they held before.
 class WeightsInUse {

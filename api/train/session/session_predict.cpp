@@ -7,9 +7,8 @@
 #include "api/model/mixed_samples.h"
 #include "api/train/host_tensors.h"
 #include "api/train/moved_from.h"
-#include "api/train/session_impl.h"
+#include "api/train/session/session_impl.h"
 #include "engine/train/algorithm/algorithm_graph.h"
-#include "engine/train/averages/weights_in_use.h"
 #include "engine/train/divergence/reported_ids.h"
 
 namespace tandem::api {
@@ -138,7 +137,7 @@ Tensors Session::predict(const Tensors& feeds, const StopToken& stop) {
   const std::int64_t samples = my.samples_to_predict(types);
   my.check_fed_ids(feeds, types, samples);
   const std::int64_t most = my.config.batch_size;
-  const WeightsInUse in_use(my.states, Weights::trained);
+  const SessionWeights in_use = my.weights_in_use();
   if (samples <= most || !my.predicts_samples_alone())
     return my.predict_batch(feeds, types, samples);
   std::map<std::string, HostTensor> whole;

@@ -10,8 +10,8 @@
 #include "api/train/given_objects.h"
 #include "api/train/host_tensors.h"
 #include "api/train/moved_from.h"
-#include "api/train/session_impl.h"
-#include "api/train/session_keys.h"
+#include "api/train/session/session_impl.h"
+#include "api/train/session/session_keys.h"
 #include "engine/data/number_text.h"
 #include "engine/graph/text.h"
 #include "engine/train/algorithm/initial_states.h"
@@ -55,6 +55,7 @@ Session::Impl::Impl(RunConfig c, std::optional<std::string> policy_text)
       length(length_of(config)),
       schedules(config.optimizer, length),
       averages(config.optimizer, length),
+      trains_ahead(have_lead(config.optimizer)),
       written(
           initial_values(config.parameters, config.seed, forward(), parts.model->loading_parts())) {
   if (const auto algorithm = parts.model->algorithm({config.batch_size, true}))
@@ -255,6 +256,7 @@ void Session::Impl::refuse_divergence(const BoundProgram& training, double loss,
 
 Tensors Session::parameters() const {
   Impl& my = held(impl_, session_handle);
+  const SessionWeights in_use = my.weights_in_use();
   Tensors result;
   for (const State& state : my.forward().states) {
     if (state.kind != StateKind::parameter || !state.derived.is_saved()) continue;
@@ -281,11 +283,13 @@ void Session::set_parameter(const std::string& name, const Tensor& value) {
     throw Error(ErrorKind::usage, std::move(d));
   }
   my.written[name] = host_tensor(value, name).clone();
+  SessionWeights::forget_lead(my.own_states(), name);
   my.write_states();
 }
 
 void Session::save(const std::string& path) const {
   Impl& my = held(impl_, session_handle);
+  const SessionWeights in_use = my.weights_in_use();
   CheckpointContent content;
   collect_states(my.states, content);
   for (const State& state : my.forward().states) {
@@ -293,7 +297,6 @@ void Session::save(const std::string& path) const {
   }
   ConfiguredModel& model = my.model.model();
   content.aliases = model.micro_batch().aliases;
-  use_weights(content, Weights::trained, path);
   merge_adapters(content, model.adapted());
   ExportedModel exported;
   if (!my.config.parameters.head.empty()) exported.resized = model.resized();

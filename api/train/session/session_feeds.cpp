@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "api/train/host_tensors.h"
-#include "api/train/session_impl.h"
+#include "api/train/session/session_impl.h"
 #include "engine/graph/text.h"
 
 namespace tandem::api {

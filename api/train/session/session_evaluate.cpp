@@ -6,9 +6,8 @@
 #include "api/train/check_feeds.h"
 #include "api/train/host_tensors.h"
 #include "api/train/moved_from.h"
-#include "api/train/session_impl.h"
+#include "api/train/session/session_impl.h"
 #include "engine/metrics/metric.h"
-#include "engine/train/averages/weights_in_use.h"
 
 namespace tandem::api {
 
@@ -77,7 +76,7 @@ std::map<std::string, double> Session::evaluate(const Tensors& feeds, const Stop
     fed.samples->replace(source);
     fed.evaluation->note_other_samples();
   }
-  const WeightsInUse in_use(my.states, Weights::trained);
+  const SessionWeights in_use = my.weights_in_use();
   const auto values = fed.evaluation->run([&](std::int64_t) {
     my.check_stop();
     refuse_stopped(stop);

@@ -1,4 +1,4 @@
-#include "api/train/session_keys.h"
+#include "api/train/session/session_keys.h"
 
 #include <algorithm>
 #include <iterator>

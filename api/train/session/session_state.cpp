@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/train/moved_from.h"
-#include "api/train/session_impl.h"
+#include "api/train/session/session_impl.h"
 #include "engine/data/number_text.h"
 #include "engine/formats/json_file.h"
 #include "engine/formats/new_file.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/model/model.h"
-#include "engine/train/averages/weights_in_use.h"
+#include "api/train/session/session_weights.h"
 #include "engine/train/divergence/check_integers.h"
 #include "engine/train/evaluation/evaluation.h"
 #include "engine/train/graph/loss_scale.h"
@@ -36,7 +36,7 @@ void feed(Program& program, const Feeds& feeds, const FieldTypes& types, std::ui
 /// Throws Error{runtime} where a stop was requested.
 void refuse_stopped(const StopToken& stop);
 
-class FedSamples;  // api/train/session_evaluate.cpp
+class FedSamples;  // api/train/session/session_evaluate.cpp
 
 /// An evaluation of that many samples with programs of its own, and what it reads.
 struct FedEvaluation {
@@ -66,6 +66,7 @@ struct Session::Impl {
   std::map<std::int64_t, FedEvaluation> evaluations;  // by number of samples
   StopToken stop;
   std::optional<double> learning_rate;  // set by the user
+  bool trains_ahead;                    // an optimizer has a lead (session_weights.h)
   std::uint64_t steps = 0, predictions = 0;
   LossScaleWatch scale_watch;
   ErrorWord errors;
@@ -128,6 +129,9 @@ struct Session::Impl {
   /// By parameter, as checkpoints record them, with the averages that are kept; empty where
   /// training_info defines the optimizer.
   std::map<std::string, std::string> optimizer_kinds();
+  SessionStates own_states() { return {states, written}; }
+  /// While it lives, parameters hold what is used.
+  SessionWeights weights_in_use() { return {own_states(), trains_ahead ? &forward() : nullptr}; }
   /// The present value of a parameter or buffer, also where no program holds it yet.
   HostTensor read(const State& state) const;
 };
