@@ -32,7 +32,7 @@ struct ExportOptions {
   std::map<std::string, std::string> metadata;
   /// Refuses values that lack a parameter or a running statistic of the model.
   bool all_states = false;
-  /// Adapters that become nodes of the model, next to the products with the weights they belong to.
+  /// Adapters that get nodes, next to the products with the weights they belong to.
   std::vector<WeightAdapters> adapters;
   /// How the model was imported (bindings, evaluator): freeing the batch imports it again.
   ImportOptions import;

@@ -35,6 +35,7 @@ struct WeightAdapters {
   bool out_first = false;
   double scale = 1;
   HostTensor a, b;
+  bool are_inputs = false;  // inputs of the model, which takes zeros where they are not fed
 };
 
 /// The mode of operators whose path a selector matches. If several rules match, the last one

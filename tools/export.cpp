@@ -82,7 +82,9 @@ void add_export(CLI::App& app, Invocation& invocation) {
       ->required();
   command->add_option("overrides", settings.overrides,
                       "Keys of the configuration to set: model.file=moved/model.onnx");
-  command->add_option("--to", arguments->to, "model.onnx, weights.safetensors or weights.npz")
+  command
+      ->add_option("--to", arguments->to,
+                   "model.onnx, weights.safetensors, weights.npz or adapters.onnx_adapter")
       ->required();
   command->add_option("--checkpoint", settings.checkpoint,
                       "best, latest or a step (default: best where the run has one, else latest)");
@@ -91,10 +93,12 @@ void add_export(CLI::App& app, Invocation& invocation) {
                       "A prefix that names lose in .safetensors and .npz: m.");
   command->add_option("--add", settings.names.add, "A prefix that they get");
   command->add_option("--lora", settings.adapters.lora,
-                      "Adapters: merged into the weights (default), or separate");
+                      "Adapters: merged into the weights (default), separate, or as inputs of the "
+                      ".onnx, for an .onnx_adapter");
   command->add_option(
       "--format", settings.adapters.format,
-      "peft: only the adapters, with adapter_config.json, into a folder or a .safetensors file");
+      "peft: only the adapters, with adapter_config.json, into a folder or a .safetensors file; "
+      "onnx-adapter: only the adapters, into an .onnx_adapter file for onnxruntime");
   command->add_flag("--accept-changes", settings.accept_changes,
                     "Write an .onnx of a model that has changed since the checkpoint was written");
   add_form(*command, settings.form);
@@ -114,6 +118,15 @@ void add_export(CLI::App& app, Invocation& invocation) {
                                                .expected = "a name that ends in .onnx",
                                                .got = arguments->to,
                                                .fix = "leave --verify out"});
+    }
+    if (arguments->verifies && arguments->settings.adapters.lora == "inputs") {
+      throw Error(ErrorKind::usage,
+                  Diagnostic{.message = "--verify compares a file with its run, and this file "
+                                        "computes without adapters until it is fed some",
+                             .file = "--lora",
+                             .expected = "merged or separate",
+                             .got = "inputs",
+                             .fix = "leave --verify out"});
     }
     const std::string written = api::export_run(arguments->run, arguments->to, arguments->settings);
     if (!arguments->verifies) return print(written, "", false);

@@ -8,9 +8,12 @@
 
 #include <fmt/format.h>
 
+#include "api/export/adapter_form.h"
 #include "api/export/export.h"
 #include "api/export/frozen_weights.h"
 #include "api/export/module_names.h"
+#include "api/export/onnx_adapter.h"
+#include "api/export/onnx_adapter_file.h"
 #include "api/export/peft.h"
 #include "api/model/model.h"
 #include "api/run_files.h"
@@ -106,27 +109,6 @@ bool is_known_kind(const std::string& to) {
   return to.ends_with(".onnx") || to.ends_with(".safetensors") || to.ends_with(".npz");
 }
 
-[[noreturn]] void refuse_adapter_option(const char* option, const std::string& expected,
-                                        const std::string& got, std::string fix = "") {
-  throw Error(ErrorKind::usage, Diagnostic{.message = "export does not know this choice",
-                                           .path = option,
-                                           .expected = expected,
-                                           .got = got,
-                                           .fix = std::move(fix)});
-}
-
-void check_adapter_options(const ExportAdapters& adapters, const std::string& to) {
-  if (adapters.lora != "merged" && adapters.lora != "separate")
-    refuse_adapter_option("--lora", "merged or separate", adapters.lora);
-  if (!adapters.format.empty() && adapters.format != "peft")
-    refuse_adapter_option("--format", "peft, or left out: then the end of the file name decides",
-                          adapters.format);
-  if (adapters.format == "peft" && (to.ends_with(".onnx") || to.ends_with(".npz")))
-    refuse_adapter_option("--to", "a folder, or a name that ends in .safetensors", to,
-                          "leave --format peft out to write whole weights");
-  if (adapters.format.empty() && !is_known_kind(to)) refuse_kind(to);
-}
-
 /// Paths of the two files of PEFT.
 struct PeftPlaces {
   std::string tensors, config;
@@ -184,15 +166,15 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   return text;
 }
 
-/// Adds weights that no checkpoint holds, and adapters where `adapters` asks for them.
-void complete_weights(FoundCheckpoint& found, ConfiguredModel& model,
-                      const ExportAdapters& adapters, bool as_onnx, ExportedModel& exported) {
+/// Adds weights that no checkpoint holds, and adapters in this form.
+void complete_weights(FoundCheckpoint& found, ConfiguredModel& model, AdapterForm form,
+                      bool as_onnx, ExportedModel& exported) {
   add_frozen_weights(found.content, model, found.path);
   exported.resized = model.resized();
-  if (adapters.lora == "merged")
+  if (form == AdapterForm::merged)
     merge_adapters(found.content, model.adapted());
   else if (as_onnx)
-    exported.adapters = take_adapters(found.content, model.adapted());
+    exported.adapters = take_adapters(found.content, model.adapted(), form == AdapterForm::inputs);
 }
 
 /// Names tensors by the modules that read them where an exporter made their names up, if the model
@@ -249,8 +231,10 @@ std::map<std::string, std::string> exported_functions(
 
 std::string v1::export_run(const std::string& run_or_checkpoint, const std::string& to,
                            const ExportSettings& settings) {
-  const ExportAdapters& adapters = settings.adapters;
-  check_adapter_options(adapters, to);
+  const AdapterForm form = adapter_form(settings, to);
+  const bool as_peft = form == AdapterForm::peft, as_onnx = to.ends_with(".onnx"),
+             as_adapter = form == AdapterForm::onnx_adapter;
+  if (!as_peft && !as_adapter && !is_known_kind(to)) refuse_kind(to);
   if (settings.form.changes() && !to.ends_with(".onnx"))
     refuse_names(to, "only the graph of an .onnx file can be changed", "",
                  "write .onnx, or leave --outputs, --fold-batch-norm, --fp16 and --opset out");
@@ -269,13 +253,14 @@ std::string v1::export_run(const std::string& run_or_checkpoint, const std::stri
   exported.metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
   exported.metadata.merge(words_metadata(config, found.run_dir));
   exported.metadata.merge(fields_metadata(config, settings.form.outputs));
-  const bool as_peft = adapters.format == "peft", as_onnx = to.ends_with(".onnx");
   VocabularyCopies vocabularies(found.run_dir, copies_stem(to, as_peft));
   if (const std::string moved = moved_paths_of(resolved).text(); !moved.empty())
     found.warnings.push_back(moved);
   const bool is_tuned = !config.parameters.lora.empty() || !config.parameters.head.empty();
+  if (form == AdapterForm::inputs && config.parameters.lora.empty())
+    refuse_names("--lora inputs", "the run has no adapters", "", "leave --lora inputs out");
   std::optional<OnnxFile> file;  // other formats contain only the trained weights
-  if (as_onnx || as_peft || is_tuned) file = open_model_file(config);
+  if (as_onnx || as_peft || as_adapter || is_tuned) file = open_model_file(config);
   if (as_onnx) {
     const UsedCheckpoint used{found.content.position, found.path, settings.accept_changes};
     for (std::string& line : compare_model(used, config, *file))
@@ -289,7 +274,7 @@ std::string v1::export_run(const std::string& run_or_checkpoint, const std::stri
   std::string text =
       fmt::format("checkpoint  {} ({}{})\n", found.path, which, weights_text(chosen));
   std::optional<ConfiguredModel> model;
-  if (is_tuned || as_peft)
+  if (is_tuned || as_peft || as_adapter)
     model.emplace(engine, config, *file, ConfiguredModelOptions{.run_dir = found.run_dir});
   PeftAdapter adapter;
   if (as_peft) {
@@ -297,11 +282,19 @@ std::string v1::export_run(const std::string& run_or_checkpoint, const std::stri
     found.warnings.insert(found.warnings.end(), adapter.warnings.begin(), adapter.warnings.end());
     if (!to.ends_with(".safetensors")) make_directories(to);
   }
+  OnnxAdapter fed;
+  if (as_adapter) {
+    fed = onnx_adapter(found.content, *model);
+    found.warnings.insert(found.warnings.end(), fed.warnings.begin(), fed.warnings.end());
+  }
   vocabularies.make();  // they must exist before the weights that need them
   if (as_peft) {
     text += write_peft(adapter, to);
+  } else if (as_adapter) {
+    text += write_whole(
+        to, [&](const std::string& made) { write_file(made, onnx_adapter_bytes(fed.tensors)); });
   } else {
-    if (is_tuned) complete_weights(found, *model, adapters, as_onnx, exported);
+    if (is_tuned) complete_weights(found, *model, form, as_onnx, exported);
     if (to.ends_with(".safetensors")) text += name_tensors(engine, config, found, model);
     rename_tensors(found.content, settings.names, to);
     text += export_weights(engine, file ? &*file : nullptr, config, found.content, to, exported,

@@ -18,7 +18,7 @@ namespace tandem::api {
 /// Contents of an .onnx file besides weights.
 struct ExportedModel {
   std::map<std::string, std::string> metadata;
-  std::vector<WeightAdapters> adapters;  // adapters that become nodes of their own
+  std::vector<WeightAdapters> adapters;  // adapters with nodes of their own
   std::map<std::string, Shape> resized;  // shapes of last layers, see ImportOptions
   std::string run_dir = {};              // the run that the weights come from; "": none
 };

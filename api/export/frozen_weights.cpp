@@ -99,13 +99,14 @@ void merge_adapters(CheckpointContent& content, const std::vector<AdaptedWeight>
 }
 
 std::vector<WeightAdapters> take_adapters(CheckpointContent& content,
-                                          const std::vector<AdaptedWeight>& adapted) {
+                                          const std::vector<AdaptedWeight>& adapted,
+                                          bool are_inputs) {
   std::vector<WeightAdapters> result;
   std::set<std::string> gone;
   for (const AdaptedWeight& weight : adapted) {
     result.push_back({weight.name, weight.out_first, weight.rule.scale(),
-                      tensor_of(content, weight.a()).tensor,
-                      tensor_of(content, weight.b()).tensor});
+                      tensor_of(content, weight.a()).tensor, tensor_of(content, weight.b()).tensor,
+                      are_inputs});
     gone.insert({weight.a(), weight.b()});
   }
   std::erase_if(content.model, [&](const NamedTensor& t) { return gone.contains(t.name); });

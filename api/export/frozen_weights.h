@@ -25,8 +25,10 @@ void restore_frozen_states(StateStore& states, const CheckpointContent& content,
 /// Adds the product of its adapters to each weight and removes the adapters.
 void merge_adapters(CheckpointContent& content, const std::vector<AdaptedWeight>& adapted);
 
-/// Removes the adapters from the content and returns them.
+/// Removes the adapters from the content and returns them, as initializers of a model or as values
+/// of its inputs.
 std::vector<WeightAdapters> take_adapters(CheckpointContent& content,
-                                          const std::vector<AdaptedWeight>& adapted);
+                                          const std::vector<AdaptedWeight>& adapted,
+                                          bool are_inputs);
 
 }  // namespace tandem::api

@@ -4,6 +4,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "importer/file/adapter_operands.h"
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
 
@@ -11,19 +12,8 @@ namespace tandem::importer {
 namespace {
 
 constexpr const char* merge_instead = "export with --lora merged, which puts them into the weights";
-constexpr int oldest_ir_without_inputs = 4;  // older files list initializers among the inputs
-
-HostTensor matrix_transposed(const HostTensor& from) {
-  const HostTensor source = from.converted(DType::float64);
-  const std::int64_t rows = from.shape()[0], columns = from.shape()[1];
-  HostTensor to(TensorType{DType::float64, {columns, rows}});
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c)
-      to.as<double>()[static_cast<std::size_t>(c * rows + r)] =
-          source.as<double>()[static_cast<std::size_t>(r * columns + c)];
-  }
-  return to.converted(from.dtype());
-}
+/// Older files list all initializers among the inputs, and none of these can be fed.
+constexpr int oldest_ir_without_inputs = 4;
 
 bool swaps_matrix(const onnx::NodeProto& node) {
   const onnx::AttributeProto* perm = find_attribute(node, "perm");
@@ -102,7 +92,7 @@ class AdapterNodes {
   void add_to(int n, bool transposed) {
     onnx::NodeProto& node = *graph_.mutable_node(n);
     const bool is_conv = node.op_type() == "Conv";
-    double factor = adapters_->scale;
+    double factor = adapters_->are_inputs ? 1 : adapters_->scale;
     if (node.op_type() == "Gemm") {
       const onnx::AttributeProto *trans_a = find_attribute(node, "transA"),
                                  *trans_b = find_attribute(node, "transB"),
@@ -117,8 +107,8 @@ class AdapterNodes {
     std::vector<onnx::NodeProto>& added = behind_[n];
     const std::string own = unused(node.output(0) + "/base");
     const std::string inner = unused(node.output(0) + "/lora_inner"),
-                      outer = unused(node.output(0) + "/lora_outer"),
-                      part = unused(node.output(0) + "/lora");
+                      outer = unused(node.output(0) + "/lora_outer");
+    std::string part = outer;
     const std::string x = node.input(0), y = node.output(0);
     node.set_output(0, own);
     if (is_conv) {
@@ -137,11 +127,11 @@ class AdapterNodes {
       added.push_back(first);
       added.push_back(second);
     }
-    onnx::NodeProto scaled, sum;
-    set(scaled, "Mul", {outer, scale_name(factor)}, part);
-    set(sum, "Add", {own, part}, y);
-    added.push_back(scaled);
-    added.push_back(sum);
+    if (!adapters_->are_inputs || factor != 1) {
+      part = unused(y + "/lora");
+      set(added.emplace_back(), "Mul", {outer, scale_name(factor)}, part);
+    }
+    set(added.emplace_back(), "Add", {own, part}, y);
   }
 
   static void set(onnx::NodeProto& node, const char* op, const std::vector<std::string>& inputs,
@@ -152,17 +142,33 @@ class AdapterNodes {
     node.add_output(output);
   }
 
-  /// Places both adapters as initializers, once: for MatMul as it reads them, [in, r] and [r, out];
-  /// for Conv as they are.
+  /// Adds both adapters, once.
   void place() {
     if (is_placed_) return;
     is_placed_ = true;
-    const bool is_matrix = adapters_->a.shape().size() == 2;
-    const bool turns = is_matrix && adapters_->out_first;
-    a_ = add_initializer(adapters_->weight + "/lora_a",
-                         turns ? matrix_transposed(adapters_->a) : adapters_->a);
-    b_ = add_initializer(adapters_->weight + "/lora_b",
-                         turns ? matrix_transposed(adapters_->b) : adapters_->b);
+    const AdapterOperands operands = adapter_operands(*adapters_);
+    if (adapters_->are_inputs) {
+      const bool is_matrix = operands.a.shape().size() == 2;
+      a_ = add_fed(operands.a_name, operands.a.type(), is_matrix ? 1 : 0);
+      b_ = add_fed(operands.b_name, operands.b.type(), is_matrix ? 0 : 1);
+    } else {
+      a_ = add_initializer(operands.a_name, operands.a);
+      b_ = add_initializer(operands.b_name, operands.b);
+    }
+  }
+
+  /// An input of any rank, with zeros as its default.
+  std::string add_fed(const std::string& name, const TensorType& type, int rank_axis) {
+    if (names_.contains(name))
+      refuse(file_, name, "the model has a value of the name that an input for adapters gets", "",
+             "", merge_instead);
+    model_.set_ir_version(std::max<std::int64_t>(model_.ir_version(), oldest_ir_without_inputs));
+    add_initializer(name, HostTensor(type));
+    add_input(name, type)
+        .mutable_shape()
+        ->mutable_dim(rank_axis)
+        ->set_dim_param(adapters_->weight + "/lora_rank");
+    return name;
   }
 
   std::string scale_name(double factor) {
@@ -178,16 +184,19 @@ class AdapterNodes {
     tensor.set_data_type(dtype_to_onnx(value.dtype()));
     for (const std::int64_t extent : value.shape()) tensor.add_dims(extent);
     write_tensor(tensor, value);
-    if (model_.ir_version() < oldest_ir_without_inputs) {
-      onnx::ValueInfoProto& input = *graph_.add_input();
-      input.set_name(name);
-      auto& type = *input.mutable_type()->mutable_tensor_type();
-      type.set_elem_type(tensor.data_type());
-      for (const std::int64_t extent : value.shape())
-        type.mutable_shape()->add_dim()->set_dim_value(extent);
-      type.mutable_shape();
-    }
+    if (model_.ir_version() < oldest_ir_without_inputs) add_input(name, value.type());
     return name;
+  }
+
+  onnx::TypeProto_Tensor& add_input(const std::string& name, const TensorType& of) {
+    onnx::ValueInfoProto& input = *graph_.add_input();
+    input.set_name(name);
+    onnx::TypeProto_Tensor& type = *input.mutable_type()->mutable_tensor_type();
+    type.set_elem_type(dtype_to_onnx(of.dtype));
+    for (const std::int64_t extent : of.shape)
+      type.mutable_shape()->add_dim()->set_dim_value(extent);
+    type.mutable_shape();
+    return type;
   }
 
   onnx::ModelProto& model_;

@@ -71,10 +71,10 @@ struct ExportNames {
 /// What becomes of adapters (parameters.lora).
 struct ExportAdapters {
   /// "merged": they go into the weights that they belong to; "separate": they stay tensors of their own, in an .onnx
-  /// with nodes of their own next to the products.
+  /// with nodes next to the products; "inputs": of an .onnx, whose nodes read zeros where these are not fed.
   std::string lora = "merged";
-  /// "peft": only adapters, as PEFT reads them: a folder with adapter_model.safetensors and adapter_config.json, or a
-  /// .safetensors file with the latter next to it. "": decided by the name's ending.
+  /// Only adapters. "peft": a folder with adapter_model.safetensors and adapter_config.json, or a .safetensors file
+  /// with the latter next to it; "onnx-adapter": an .onnx_adapter for those inputs. "": decided by the name's ending.
   std::string format;
 };
 /// What is done to the graph of an exported .onnx, in this order; by default nothing.

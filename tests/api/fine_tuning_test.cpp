@@ -172,7 +172,7 @@ TEST_F(FineTuningTest, WrongChoicesOfAnExportAreNamed) {
     return error_of([&] { export_run(run, to, {.checkpoint = "latest", .adapters = how}); });
   };
   EXPECT_THAT(refusal(folder_ / "a.onnx", {.lora = "apart"}),
-              AllOf(HasSubstr("--lora"), HasSubstr("merged or separate")));
+              AllOf(HasSubstr("--lora"), HasSubstr("merged, separate or inputs")));
   EXPECT_THAT(refusal(folder_ / "a.onnx", {.format = "peft"}), HasSubstr("--to"));
   EXPECT_THAT(refusal(folder_ / "a", {.format = "keras"}), HasSubstr("--format"));
   EXPECT_THAT(refusal(folder_ / "a", {.format = "peft"}), HasSubstr("the run has no adapters"));
