@@ -95,12 +95,23 @@ class PeftExport {
       refuse_peft(weight.name, "two weights with adapters belong to one module",
                   "a weight for each module", module, without_peft);
     ranks_[module] = weight.rule.rank;
-    alphas_[module] = weight.rule.alpha;
+    alphas_[module] = alpha_of(weight.rule);
     const HostTensor &a = adapter(weight.a()), &b = adapter(weight.b());
     // b of [r, out] and a of [in, r] are the transposes of PEFT's matrices.
     add_tensor(module, "lora_A.weight", weight.out_first ? a : turned_matrix(a));
     add_tensor(module, "lora_B.weight", weight.out_first ? b : turned_matrix(b));
     taken_.insert({weight.a(), weight.b()});
+  }
+
+  // PEFT has one kind of scaling for all adapters: rank-stabilised if all of them are.
+  bool is_rslora() const {
+    const std::vector<AdaptedWeight>& adapted = model_.adapted();
+    return std::all_of(adapted.begin(), adapted.end(),
+                       [](const AdaptedWeight& weight) { return weight.rule.rslora; });
+  }
+  double alpha_of(const AdapterRule& rule) const {
+    const bool is_as_written = rule.rslora == is_rslora();
+    return is_as_written ? rule.alpha : rule.scale() * static_cast<double>(rule.rank);
   }
 
   // Finds the modules of weights that trained next to the adapters.
@@ -200,16 +211,16 @@ class PeftExport {
         std::filesystem::path(model_.config().model.file).filename().string();
     config["inference_mode"] = true;
     config["r"] = first.rank;
-    config["lora_alpha"] = first.alpha;
+    config["lora_alpha"] = alpha_of(first);
     config["lora_dropout"] = first.dropout;
     config["target_modules"] = target_entries(targets_, known_);
     config["modules_to_save"] = saved_.empty() ? PeftJson() : PeftJson(saved_);
     config["rank_pattern"] = pattern_entries(ranks_, first.rank);
-    config["alpha_pattern"] = pattern_entries(alphas_, first.alpha);
+    config["alpha_pattern"] = pattern_entries(alphas_, alpha_of(first));
     config["bias"] = "none";
     config["fan_in_fan_out"] = false;
     config["init_lora_weights"] = true;
-    config["use_rslora"] = false;
+    config["use_rslora"] = is_rslora();
     config["use_dora"] = false;
     config["layers_to_transform"] = nullptr;
     config["layers_pattern"] = nullptr;

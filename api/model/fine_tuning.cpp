@@ -27,7 +27,8 @@ std::vector<LayerRule> layer_rules(const RunConfig& config) {
 std::vector<AdapterRule> adapter_rules(const RunConfig& config) {
   std::vector<AdapterRule> rules;
   for (const LoraRule& rule : config.parameters.lora)
-    rules.push_back({rule.at, rule.rank, rule.alpha, rule.dropout, place_of_rule(rule.where)});
+    rules.push_back(
+        {rule.at, rule.rank, rule.alpha, rule.dropout, rule.rslora, place_of_rule(rule.where)});
   return rules;
 }
 

@@ -58,6 +58,7 @@ template <class V> void each_member(Of<LoraSettings>, [[maybe_unused]] V v) {
   v("rank", &LoraSettings::rank);
   v("alpha", &LoraSettings::alpha);
   v("dropout", &LoraSettings::dropout);
+  v("rslora", &LoraSettings::rslora);
 }
 template <class V> void each_member(Of<ShapeSettings>, [[maybe_unused]] V v) {
   v("at", &ShapeSettings::at);

@@ -87,6 +87,7 @@ struct LoraRule {
   std::int64_t rank = 8;
   double alpha = 8;  // the adapters' part is multiplied by alpha / rank
   double dropout = 0;
+  bool rslora = false;  // by alpha / sqrt(rank) instead
   Where where;
   bool operator==(const LoraRule&) const = default;
 };

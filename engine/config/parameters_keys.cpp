@@ -179,6 +179,8 @@ void visit_lora(KeyVisitor& v, LoraRule& rule) {
   v.key("alpha", rule.alpha, at_least(0), "what the adapters make is multiplied by alpha / rank");
   v.key("dropout", rule.dropout, from_below(0, certain),
         "probability with which an element that adapters read is left out");
+  v.key("rslora", rule.rslora,
+        "rank-stabilised scaling: what the adapters make is multiplied by alpha / sqrt(rank)");
 }
 
 KeyForm trained_parameters(std::vector<TrainRule>& member) {

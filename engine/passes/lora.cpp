@@ -144,7 +144,7 @@ std::pair<ValueId, ValueId> add_adapters(GraphBuilder& g, const AdaptedWeight& w
   return {first, g.state(std::move(b))};
 }
 
-/// (alpha / r) (x A) B, as the node multiplies x by W.
+/// scale (x A) B, as the node multiplies x by W.
 ValueId low_rank_product(GraphBuilder& g, const Node& node, const AdaptedWeight& weight, ValueId x,
                          ValueId a, ValueId b) {
   const ValueId scale = g.scalar(weight.rule.scale(), g.dtype(x));
@@ -164,6 +164,11 @@ ValueId low_rank_product(GraphBuilder& g, const Node& node, const AdaptedWeight&
 }
 
 }  // namespace
+
+double AdapterRule::scale() const {
+  const auto r = static_cast<double>(rank);
+  return alpha / (rslora ? std::sqrt(r) : r);
+}
 
 TensorType AdaptedWeight::a_type() const {
   Shape shape = type.shape;

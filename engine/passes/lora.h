@@ -21,9 +21,11 @@ struct AdapterRule {
   std::int64_t rank = 8;  // r
   double alpha = 8;       // the adapters' part is multiplied by alpha / r
   double dropout = 0;     // probability, for what the adapters read; only in training
+  bool rslora = false;    // by alpha / sqrt(r) instead (rank-stabilised, Kalajdzievski 2023)
   Diagnostic where;       // file, line and column of messages
 
-  double scale() const { return alpha / static_cast<double>(rank); }
+  /// What the adapters' part is multiplied by.
+  double scale() const;
 };
 /// Parameters that train as well as the adapters.
 struct TrainedRule {
@@ -69,14 +71,14 @@ struct LoraRequest {
   DrawUniform draw;
 };
 
-/// y = x W becomes y + (alpha / r) (dropout(x) A) B wherever the weight is read. A starts as PEFT's
+/// y = x W becomes y + scale (dropout(x) A) B wherever the weight is read. A starts as PEFT's
 /// does (kaiming_uniform with a = sqrt(5), which is uniform within 1 / sqrt(fan_in)), B at zero, so
 /// that the model first computes what it did without adapters. All other parameters except those of
 /// `train` and of new layers are frozen, and held by the model. Throws what adapted_weights throws,
 /// and for rules of `train` that match nothing.
 Graph add_lora(const Graph& graph, const OperatorSet& operators, const LoraRequest& request);
 
-/// The weight with its adapters merged in: W + (alpha / r) times their product, computed in double
+/// The weight with its adapters merged in: W + scale times their product, computed in double
 /// precision and returned in the weight's type.
 HostTensor merged_weight(const AdaptedWeight& weight, const HostTensor& w, const HostTensor& a,
                          const HostTensor& b);

@@ -68,8 +68,7 @@ Report predict_run(const std::string& run, const PredictOptions& options);
 struct ExportNames {
   std::string strip, add;
 };
-/// What becomes of adapters (parameters.lora).
-struct ExportAdapters {
+struct ExportAdapters {  // what becomes of adapters (parameters.lora)
   /// "merged": they go into the weights that they belong to; "separate": they stay tensors of their own, in an .onnx
   /// with nodes next to the products; "inputs": of an .onnx, whose nodes read zeros where these are not fed.
   std::string lora = "merged";

@@ -166,6 +166,24 @@ TEST_F(FineTuningTest, APrefixThatIsAPartOfTheModelIsTold) {
   EXPECT_THAT(exported(""), Not(HasSubstr("--strip")));
 }
 
+TEST_F(FineTuningTest, PeftHasOneKindOfScalingForAllAdapters) {
+  const auto config_of = [&](const std::string& name, const std::string& rules) {
+    const std::string run = train(name, {"parameters.lora=[" + rules + "]"});
+    export_run(run, folder_ / (name + "_adapter"),
+               {.checkpoint = "latest", .adapters = {.format = "peft"}});
+    return nlohmann::json::parse(read_file(folder_ / (name + "_adapter/adapter_config.json")));
+  };
+  const auto all = config_of("all", "{at='{conv2,fc1}:weight', rank=4, alpha=8, rslora=true}");
+  EXPECT_EQ(all["use_rslora"], true);
+  EXPECT_EQ(all["lora_alpha"], 8);
+  const auto some = config_of("some",
+                              "{at='conv2:weight', rank=4, alpha=8, rslora=true}, "
+                              "{at='fc1:weight', rank=4, alpha=6}");
+  EXPECT_EQ(some["use_rslora"], false);
+  EXPECT_EQ(some["lora_alpha"], 16);  // 16 / 4 = 8 / sqrt(4)
+  EXPECT_EQ(some["alpha_pattern"]["fc1"], 6);
+}
+
 TEST_F(FineTuningTest, WrongChoicesOfAnExportAreNamed) {
   const std::string run = train("run", {"parameters.freeze=[{at='conv*'}]"});
   const auto refusal = [&](const std::string& to, const ExportAdapters& how) {

@@ -137,6 +137,9 @@ CASES = {
                  {"target_modules": ["classifier", "features.0", "features.3"], "modules_to_save": ["features.1"]}),
     "signals": Case(Signals, (3, 9), 'lora = [ { at = "conv:weight", rank = 2, alpha = 6 }, { at = "fc:weight", rank = 4, alpha = 2 } ]',
                     {"rank_pattern": {"fc": 4}, "alpha_pattern": {"fc": 2.0}}),
+    "rank_stabilised": Case(Signals, (3, 9), 'lora = [ { at = "{conv,fc}:weight", rank = 3, alpha = 4, rslora = true } ]', {"use_rslora": True}),
+    "some_rank_stabilised": Case(Signals, (3, 9), 'lora = [ { at = "conv:weight", rank = 2, alpha = 6 },'
+                                 ' { at = "fc:weight", rank = 4, alpha = 2, rslora = true } ]', {"use_rslora": False, "alpha_pattern": {"fc": 4.0}}),
     "ranks": Case(Ends, (8,), BOTH, {"rank_pattern": {"blocks.0.fc1": 2, "fc1": 3}}),
     "one_of_two": Case(Ends, (8,), 'lora = [ { at = "fc1:weight", rank = 2, alpha = 6 } ]', {"target_modules": "fc1"}),
     "saved_ends": Case(Ends, (8,), 'lora = [ { at = "c_fc:weight", rank = 2, alpha = 6 } ]\ntrain = [ "norm:weight" ]', {"modules_to_save": ["norm"]}),

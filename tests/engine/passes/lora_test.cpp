@@ -68,6 +68,8 @@ class LoraPass : public ::testing::Test {
     }
     return "no error";
   }
+  /// Adapters that are not zero, as nodes of the graph and in its weights.
+  void expect_merged_computes_the_same();
 
   const OperatorSet operators_ = all_operators();
   LoraRequest request_;
@@ -105,6 +107,19 @@ TEST_F(LoraPass, EverythingElseIsFrozenAndHeldByTheModel) {
 
 TEST_F(LoraPass, MergedIsWhatTheGraphComputes) {
   rule("fc*");
+  expect_merged_computes_the_same();
+}
+
+TEST_F(LoraPass, RankStabilisedAdaptersAreDividedByTheRootOfTheRank) {
+  rule("fc1", 4);
+  rule("fc2", 2);
+  EXPECT_DOUBLE_EQ(request_.rules[0].scale(), 1.5);  // 6 / 4
+  request_.rules[0].rslora = true;
+  EXPECT_DOUBLE_EQ(request_.rules[0].scale(), 3);  // 6 / sqrt(4)
+  expect_merged_computes_the_same();
+}
+
+void LoraPass::expect_merged_computes_the_same() {
   Graph graph = network(), adapted = add_lora(graph, operators_, request_);
   for (State& state : adapted.states) {
     if (state.name.ends_with("/lora_b")) state.start = filled(state.start.shape(), 0.2);
