@@ -83,7 +83,7 @@ struct HeadRule {
 
 /// Low-rank adapters added to the weights of products; see engine/passes/lora.h.
 struct LoraRule {
-  std::string at;
+  std::string at;  // a selector, or all_linear of engine/passes/adapted_weights.h
   std::int64_t rank = 8;
   double alpha = 8;  // the adapters' part is multiplied by alpha / rank
   double dropout = 0;

@@ -174,7 +174,8 @@ void visit_head(KeyVisitor& v, HeadRule& rule) {
 void visit_lora(KeyVisitor& v, LoraRule& rule) {
   constexpr double certain = 1;
   v.key("at", selector(rule.at), required,
-        "which weights of MatMul, Gemm and Conv; other parameters that it covers stay as they are");
+        "which weights of MatMul, Gemm and Conv; other parameters that it covers stay as they are; "
+        "all-linear: those of every MatMul and Gemm before the output layer");
   v.key("rank", rule.rank, at_least(1), "columns of the first and rows of the second adapter");
   v.key("alpha", rule.alpha, at_least(0), "what the adapters make is multiplied by alpha / rank");
   v.key("dropout", rule.dropout, from_below(0, certain),

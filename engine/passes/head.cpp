@@ -41,6 +41,17 @@ class LastLayers {
     return result;
   }
 
+  /// Names of the weights of layers behind outputs, if these feed nothing else.
+  std::set<std::string> weights() const {
+    std::set<std::string> names;
+    for (const NamedValue& output : graph_.outputs) {
+      std::string stopped_at;
+      const std::optional<LastLayer> layer = behind(output.value, stopped_at);
+      if (layer && !other_reader(*layer)) names.insert(layer->weight->name);
+    }
+    return names;
+  }
+
   std::vector<Diagnostic> problems;
 
  private:
@@ -161,8 +172,9 @@ class LastLayers {
     return std::nullopt;
   }
 
-  /// Walks forward from the layer: every node on the way must get its data only from the layer.
-  bool feeds_outputs_alone(const LastLayer& layer, const LayerRule& rule) {
+  /// Walks forward from the layer, to the first node that does not get its data only from it, or
+  /// that is a layer itself; an invalid id where there is none.
+  NodeId other_reader(const LastLayer& layer) const {
     std::set<std::int32_t> ours;
     std::vector<ValueId> todo;
     const auto add = [&](const Node& node) {
@@ -179,16 +191,21 @@ class LastLayers {
         const std::vector<ValueId> data = data_of(node);
         const bool alone = std::all_of(data.begin(), data.end(),
                                        [&](ValueId input) { return ours.contains(input.index); });
-        if (product(id) || !alone || node.body != nullptr) {
-          fail(rule, layer.weight->path, "this layer feeds more than the model's outputs",
-               "a last layer", node.path + " (" + node.op->name + ") reads what it makes",
-               "name the last layer with `at`, or export the model up to its outputs");
-          return false;
-        }
+        if (product(id) || !alone || node.body != nullptr) return id;
         add(node);
       }
     }
-    return true;
+    return {};
+  }
+
+  bool feeds_outputs_alone(const LastLayer& layer, const LayerRule& rule) {
+    const NodeId other = other_reader(layer);
+    if (!other) return true;
+    const Node& node = graph_.node(other);
+    fail(rule, layer.weight->path, "this layer feeds more than the model's outputs", "a last layer",
+         node.path + " (" + node.op->name + ") reads what it makes",
+         "name the last layer with `at`, or export the model up to its outputs");
+    return false;
   }
 
   bool is_read_once(const LastLayer& layer, const LayerRule& rule) {
@@ -269,6 +286,10 @@ std::vector<ResizedState> resized_layers(const Graph& graph, const std::vector<L
   }
   if (!layers.problems.empty()) throw Error(ErrorKind::usage, std::move(layers.problems));
   return result;
+}
+
+std::set<std::string> weights_of_last_layers(const Graph& graph) {
+  return LastLayers(graph).weights();
 }
 
 }  // namespace tandem

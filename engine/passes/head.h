@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,5 +29,9 @@ struct ResizedState {
 /// no MatMul, Gemm or Conv before the output or under that name (with the nearest one), a layer
 /// that feeds more than outputs, a weight that others read, too.
 std::vector<ResizedState> resized_layers(const Graph& graph, const std::vector<LayerRule>& rules);
+
+/// Names of the weights of layers that outputs end in and that feed nothing else. Outputs that end
+/// in another operator, such as a normalization, have no such layer.
+std::set<std::string> weights_of_last_layers(const Graph& graph);
 
 }  // namespace tandem

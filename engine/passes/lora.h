@@ -2,7 +2,6 @@
 // gradient is built and before a policy is resolved, so that they are ordinary parameters.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <set>
 #include <string>
@@ -10,54 +9,16 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/graph.h"
-#include "engine/graph/parameter_names.h"
 #include "engine/operators/operator.h"
+#include "engine/passes/adapted_weights.h"
 
 namespace tandem {
 
-/// Which weights get adapters, and with which settings.
-struct AdapterRule {
-  std::string at;         // a selector of parameters; the last rule that covers one counts
-  std::int64_t rank = 8;  // r
-  double alpha = 8;       // the adapters' part is multiplied by alpha / r
-  double dropout = 0;     // probability, for what the adapters read; only in training
-  bool rslora = false;    // by alpha / sqrt(r) instead (rank-stabilised, Kalajdzievski 2023)
-  Diagnostic where;       // file, line and column of messages
-
-  /// What the adapters' part is multiplied by.
-  double scale() const;
-};
 /// Parameters that train as well as the adapters.
 struct TrainedRule {
   std::string at;
   Diagnostic where;
 };
-
-/// A weight with adapters. Both have its orientation, and their product its shape:
-///   [in, out], as MatMul reads it:   a [in, r], b [r, out],          a b
-///   [out, in], as Gemm with transB:  a [r, in], b [out, r],          b a
-///   [out, in, k...], as Conv:        a [r, in, k...], b [out, r, 1...], b a
-struct AdaptedWeight {
-  std::string name;  // the state's
-  std::string path;
-  TensorType type;
-  bool out_first = false;
-  AdapterRule rule;
-  std::vector<ParameterReader> readers;  // operators that give the weight further names
-
-  std::string a() const { return name + "/lora_a"; }
-  std::string b() const { return name + "/lora_b"; }
-  TensorType a_type() const;
-  TensorType b_type() const;
-  /// How many terms an output element sums: `in`, times the positions of a kernel.
-  std::int64_t fan_in() const;
-};
-
-/// In the graph's order. Throws Error{usage}, all problems at once: rules that cover no parameter
-/// (with the nearest name) or none that a product reads as its weight, ranks above that of the
-/// weight as a matrix.
-std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
-                                           const std::vector<AdapterRule>& rules);
 
 /// Draws a start value, uniform in [-bound, bound), that is determined by the name.
 using DrawUniform =

@@ -141,6 +141,7 @@ CASES = {
     "some_rank_stabilised": Case(Signals, (3, 9), 'lora = [ { at = "conv:weight", rank = 2, alpha = 6 },'
                                  ' { at = "fc:weight", rank = 4, alpha = 2, rslora = true } ]', {"use_rslora": False, "alpha_pattern": {"fc": 4.0}}),
     "ranks": Case(Ends, (8,), BOTH, {"rank_pattern": {"blocks.0.fc1": 2, "fc1": 3}}),
+    "all_linear": Case(Ends, (8,), 'lora = [ { at = "all-linear", rank = 2, alpha = 6 } ]', {"target_modules": ["blocks.0.fc1", "c_fc", "fc1"]}),
     "one_of_two": Case(Ends, (8,), 'lora = [ { at = "fc1:weight", rank = 2, alpha = 6 } ]', {"target_modules": "fc1"}),
     "saved_ends": Case(Ends, (8,), 'lora = [ { at = "c_fc:weight", rank = 2, alpha = 6 } ]\ntrain = [ "norm:weight" ]', {"modules_to_save": ["norm"]}),
     "saved_end_of_adapted": Case(Ends, (8,), 'lora = [ { at = "c_fc:weight", rank = 2 } ]\ntrain = [ "fc" ]', refusal=("not both", "c_fc")),

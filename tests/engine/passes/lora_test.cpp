@@ -13,6 +13,7 @@ namespace tandem {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class LoraPass : public ::testing::Test {
@@ -146,6 +147,42 @@ TEST_F(LoraPass, TheLastRuleThatCoversAWeightCounts) {
   EXPECT_EQ(weights[1].rule.rank, 3);
 }
 
+std::vector<std::string> names_of(const std::vector<AdaptedWeight>& weights) {
+  std::vector<std::string> names;
+  for (const AdaptedWeight& weight : weights) names.push_back(weight.name);
+  return names;
+}
+
+TEST_F(LoraPass, AllLinearIsEveryProductButTheLast) {
+  rule("all-linear");
+  EXPECT_THAT(names_of(adapted_weights(network(), request_.rules)), ElementsAre("fc1.weight"));
+  rule("fc2", 3);  // a later rule may add the last one
+  const auto weights = adapted_weights(network(), request_.rules);
+  EXPECT_THAT(names_of(weights), ElementsAre("fc1.weight", "fc2.weight"));
+  EXPECT_EQ(weights[1].rule.rank, 3);
+}
+
+// A table that is the last layer's weight as well, a convolution, and outputs along the way: one
+// that the rest of the network reads, one that ends in no product.
+TEST_F(LoraPass, AllLinearLeavesTablesAndConvolutionsOut) {
+  GraphBuilder g(operators_);
+  const ValueId table = parameter(g, "words", "weight", {7, 6});
+  const ValueId ids = g.input("ids", {DType::int64, {4, 3}});
+  const ValueId words = g.add_node("Gather", {table, ids}, {{"axis", std::int64_t{0}}});
+  const ValueId picture =
+      g.add_node("Conv", {g.reshape(words, {4, 3, 6}), parameter(g, "conv", "weight", {3, 3, 1})},
+                 {{"strides", Ints{1}}, {"pads", Ints{0, 0}}, {"dilations", Ints{1}}});
+  const ValueId hidden = g.matmul(picture, parameter(g, "fc1", "weight", {6, 5}));
+  const ValueId more = g.matmul(hidden, parameter(g, "fc2", "weight", {5, 6}));
+  const ValueId sum = g.add(more, words);
+  g.output("hidden", hidden);
+  g.output("sum", sum);
+  g.output("logits", g.matmul(sum, g.transpose(table, {1, 0})));
+  rule("all-linear");
+  EXPECT_THAT(names_of(adapted_weights(g.finish(), request_.rules)),
+              ElementsAre("fc1.weight", "fc2.weight"));
+}
+
 TEST_F(LoraPass, AWeightOfSeveralProductsHasOnePairOfAdapters) {
   GraphBuilder g(operators_);
   const ValueId x = g.input("x", {DType::float32, {4, 5}});
@@ -172,6 +209,14 @@ TEST_F(LoraPass, RefusesRulesThatDoNotFit) {
   request_.rules.clear();
   rule("fc1", 0);
   EXPECT_THAT(refusal(network()), HasSubstr("a rank of 1 to 5"));
+  request_.rules.clear();
+  rule("all-linear");
+  GraphBuilder g(operators_);
+  const ValueId x = g.input("x", {DType::float32, {4, 6}});
+  g.output("y", g.matmul(x, parameter(g, "only", "weight", {6, 5})));
+  EXPECT_THAT(refusal(g.finish()),
+              AllOf(HasSubstr("train.toml:7"), HasSubstr("the model has no such weight"),
+                    HasSubstr("before the output layer")));
   request_.rules.clear();
   rule("fc1");
   request_.train = {{"fc2:bais", {}}};

@@ -1,0 +1,188 @@
+#include "engine/passes/adapted_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "engine/operators/operator.h"
+#include "engine/passes/head.h"
+
+namespace tandem {
+namespace {
+
+bool swaps_matrix(const Node& node) {
+  return node.op->name == "Transpose" && node.attributes.integers("perm") == Ints{1, 0};
+}
+
+/// Products that read `value` as their weight; `out_first` where it is the weight's transpose.
+void add_readers(const Graph& graph, const std::vector<std::vector<NodeId>>& readers, ValueId value,
+                 bool out_first, std::vector<WeightReader>& found) {
+  for (const NodeId id : readers[static_cast<std::size_t>(value.index)]) {
+    const Node& node = graph.node(id);
+    const std::string& op = node.op->name;
+    const bool is_weight =
+        node.inputs.size() > 1 && node.inputs[1] == value && node.inputs[0] != value;
+    const std::size_t rank = graph.type(value).shape.size();
+    if (op == "MatMul" && is_weight && rank == 2) {
+      found.push_back({id, out_first, ""});
+    } else if (op == "Conv" && is_weight && node.attributes.integer("group") == 1) {
+      found.push_back({id, true, ""});
+    } else if (!out_first && rank == 2 && swaps_matrix(node)) {
+      add_readers(graph, readers, node.outputs[0], true, found);
+    } else {
+      const bool grouped = op == "Conv" && is_weight, stacked = op == "MatMul" && is_weight;
+      found.push_back({id, out_first,
+                       node.path + " (" + op +
+                           (grouped   ? " with groups)"
+                            : stacked ? ", over more than a matrix)"
+                                      : ")")});
+    }
+  }
+  for (const NamedValue& output : graph.outputs) {
+    if (output.value == value) found.push_back({{}, out_first, "the output " + output.name});
+  }
+}
+
+/// Why a parameter cannot have adapters; "" where it can.
+std::string refusal_of(const std::vector<WeightReader>& readers) {
+  if (readers.empty()) return "nothing reads it";
+  for (const WeightReader& reader : readers) {
+    if (!reader.refusal.empty()) return "read by " + reader.refusal;
+    if (reader.out_first != readers[0].out_first) return "read as it is and transposed";
+  }
+  return "";
+}
+
+Diagnostic lora_problem(const Diagnostic& where, std::string path, std::string message) {
+  Diagnostic d = where;
+  d.path = std::move(path);
+  d.message = std::move(message);
+  return d;
+}
+
+Diagnostic no_linear(const AdapterRule& rule) {
+  Diagnostic d = lora_problem(
+      rule.where, "",
+      "parameters.lora: the model has no such weight: \"" + std::string(all_linear) + "\"");
+  d.expected = "a MatMul or Gemm before the output layer whose weight nothing else reads";
+  d.fix = "name weights with a selector";
+  return d;
+}
+
+std::optional<Diagnostic> rank_problem(const AdaptedWeight& weight) {
+  const std::int64_t rows = weight.type.shape[0];
+  const std::int64_t least = rows == 0 ? 0 : std::min(rows, weight.type.elements() / rows);
+  if (weight.rule.rank >= 1 && weight.rule.rank <= least) return std::nullopt;
+  Diagnostic d = lora_problem(weight.rule.where, weight.path,
+                              "parameters.lora: a rank that this weight does not have");
+  d.expected =
+      "a rank of 1 to " + std::to_string(least) + " for a weight of " + to_string(weight.type);
+  d.got = std::to_string(weight.rule.rank);
+  d.fix = weight.rule.rank < 1 ? "leave the rule out to train without adapters"
+                               : "lower the rank, or add a rule with a lower one for this weight";
+  return d;
+}
+
+}  // namespace
+
+std::vector<WeightReader> readers_of_weight(const Graph& graph,
+                                            const std::vector<std::vector<NodeId>>& readers,
+                                            const State& state) {
+  std::vector<WeightReader> found;
+  add_readers(graph, readers, state.initial, false, found);
+  return found;
+}
+
+Diagnostic no_match(const Diagnostic& where, const std::string& key, const std::string& at,
+                    const Graph& graph) {
+  Diagnostic d = lora_problem(where, "", key + ": \"" + at + "\" matches no parameter");
+  d.fix = ParameterNames(graph).no_match_fix(at, graph);
+  return d;
+}
+
+double AdapterRule::scale() const {
+  const auto r = static_cast<double>(rank);
+  return alpha / (rslora ? std::sqrt(r) : r);
+}
+
+TensorType AdaptedWeight::a_type() const {
+  Shape shape = type.shape;
+  shape[out_first ? 0 : 1] = rule.rank;
+  return {type.dtype, std::move(shape)};
+}
+
+TensorType AdaptedWeight::b_type() const {
+  if (!out_first) return {type.dtype, {rule.rank, type.shape[1]}};
+  Shape shape(type.shape.size(), 1);
+  shape[0] = type.shape[0];
+  shape[1] = rule.rank;
+  return {type.dtype, std::move(shape)};
+}
+
+std::int64_t AdaptedWeight::fan_in() const {
+  return out_first ? type.elements() / std::max<std::int64_t>(type.shape[0], 1) : type.shape[0];
+}
+
+std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
+                                           const std::vector<AdapterRule>& rules) {
+  const auto readers = readers_of(graph);
+  const ParameterNames names(graph);
+  const std::set<std::string> last = weights_of_last_layers(graph);
+  std::vector<Diagnostic> problems;
+  std::map<std::size_t, const AdapterRule*> chosen;  // by state
+  std::map<std::size_t, bool> out_first;
+  for (const AdapterRule& rule : rules) {
+    const Selector selector(rule.at);
+    const bool is_all = rule.at == all_linear;
+    bool any = false, any_product = false;
+    std::optional<Diagnostic> refused;  // the first one
+    for (std::size_t s = 0; s < graph.states.size(); ++s) {
+      const State& state = graph.states[s];
+      if (state.kind != StateKind::parameter || state.held_by != HeldBy::checkpoint) continue;
+      if (!is_all && !names.covers(selector, state)) continue;
+      const std::vector<WeightReader> read_by = readers_of_weight(graph, readers, state);
+      const std::string refusal = refusal_of(read_by);
+      const bool is_linear = state.start.shape().size() == 2 && refusal.empty();
+      if (is_all && (!is_linear || last.contains(state.name))) continue;
+      any = true;
+      if (refusal.empty()) {
+        any_product = true;
+        chosen[s] = &rule;
+        out_first[s] = read_by[0].out_first;
+      } else if (!refused) {
+        refused = lora_problem(rule.where, state.path,
+                               "parameters.lora: no product reads this parameter as its weight");
+        refused->expected = "the weight of a MatMul, Gemm or Conv without groups";
+        refused->got = refusal;
+        refused->fix =
+            "name a weight of such an operator; parameters.train trains others as "
+            "they are";
+      }
+    }
+    if (!any && is_all)
+      problems.push_back(no_linear(rule));
+    else if (!any)
+      problems.push_back(no_match(rule.where, "parameters.lora", rule.at, graph));
+    else if (!any_product)
+      problems.push_back(std::move(*refused));
+  }
+  std::vector<AdaptedWeight> result;
+  for (const auto& [s, rule] : chosen) {
+    const State& state = graph.states[s];
+    AdaptedWeight weight{state.name,      state.path, state.start.type(),
+                         out_first.at(s), *rule,      names.further(state)};
+    if (std::optional<Diagnostic> problem = rank_problem(weight))
+      problems.push_back(std::move(*problem));
+    else if (graph.find_state(weight.a()) != nullptr || graph.find_state(weight.b()) != nullptr)
+      problems.push_back(lora_problem(rule->where, weight.path,
+                                      "parameters.lora: the model has a parameter of the name that "
+                                      "an adapter of this one gets"));
+    result.push_back(std::move(weight));
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  return result;
+}
+
+}  // namespace tandem
