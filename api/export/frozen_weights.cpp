@@ -37,6 +37,24 @@ std::map<std::string, std::string> hashes_where(const std::map<std::string, std:
   return kept;
 }
 
+void remove_adapters(CheckpointContent& content, const std::vector<AdaptedWeight>& adapted) {
+  std::set<std::string> gone;
+  for (const AdaptedWeight& weight : adapted) {
+    for (const std::string& part : weight.parts()) gone.insert(part);
+  }
+  std::erase_if(content.model, [&](const NamedTensor& t) { return gone.contains(t.name); });
+}
+
+[[noreturn]] void refuse_magnitudes(const AdaptedWeight& weight) {
+  throw Error(
+      ErrorKind::usage,
+      Diagnostic{.message = "adapters with magnitudes (dora) scale the weight itself, which "
+                            "nodes next to its product cannot do",
+                 .path = weight.path,
+                 .expected = "adapters without dora",
+                 .fix = "export with --lora merged or --format peft"});
+}
+
 }  // namespace
 
 void add_frozen_weights(CheckpointContent& content, ConfiguredModel& model,
@@ -88,28 +106,27 @@ void restore_frozen_states(StateStore& states, const CheckpointContent& content,
 }
 
 void merge_adapters(CheckpointContent& content, const std::vector<AdaptedWeight>& adapted) {
-  std::set<std::string> gone;
   for (const AdaptedWeight& weight : adapted) {
     NamedTensor& own = tensor_of(content, weight.name);
+    const HostTensor magnitude =
+        weight.rule.dora ? tensor_of(content, weight.magnitude()).tensor : HostTensor();
     own.tensor = merged_weight(weight, own.tensor, tensor_of(content, weight.a()).tensor,
-                               tensor_of(content, weight.b()).tensor);
-    gone.insert({weight.a(), weight.b()});
+                               tensor_of(content, weight.b()).tensor, magnitude);
   }
-  std::erase_if(content.model, [&](const NamedTensor& t) { return gone.contains(t.name); });
+  remove_adapters(content, adapted);
 }
 
 std::vector<WeightAdapters> take_adapters(CheckpointContent& content,
                                           const std::vector<AdaptedWeight>& adapted,
                                           bool are_inputs) {
   std::vector<WeightAdapters> result;
-  std::set<std::string> gone;
   for (const AdaptedWeight& weight : adapted) {
+    if (weight.rule.dora) refuse_magnitudes(weight);
     result.push_back({weight.name, weight.out_first, weight.rule.scale(),
                       tensor_of(content, weight.a()).tensor, tensor_of(content, weight.b()).tensor,
                       are_inputs});
-    gone.insert({weight.a(), weight.b()});
   }
-  std::erase_if(content.model, [&](const NamedTensor& t) { return gone.contains(t.name); });
+  remove_adapters(content, adapted);
   return result;
 }
 

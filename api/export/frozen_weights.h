@@ -26,7 +26,7 @@ void restore_frozen_states(StateStore& states, const CheckpointContent& content,
 void merge_adapters(CheckpointContent& content, const std::vector<AdaptedWeight>& adapted);
 
 /// Removes the adapters from the content and returns them, as initializers of a model or as values
-/// of its inputs.
+/// of its inputs. Throws Error{usage} for magnitudes (dora).
 std::vector<WeightAdapters> take_adapters(CheckpointContent& content,
                                           const std::vector<AdaptedWeight>& adapted,
                                           bool are_inputs);

@@ -91,6 +91,10 @@ class PeftExport {
     if (weight.rule.dropout != dropout)
       refuse_peft(weight.path, "PEFT has one dropout for all adapters", std::to_string(dropout),
                   std::to_string(weight.rule.dropout), without_peft);
+    if (weight.rule.dora != is_dora())
+      refuse_peft(weight.path, "PEFT has one use_dora for all adapters",
+                  is_dora() ? "dora = true" : "dora = false", is_dora() ? "false" : "true",
+                  without_peft);
     if (!targets_.insert(module).second)
       refuse_peft(weight.name, "two weights with adapters belong to one module",
                   "a weight for each module", module, without_peft);
@@ -100,8 +104,21 @@ class PeftExport {
     // b of [r, out] and a of [in, r] are the transposes of PEFT's matrices.
     add_tensor(module, "lora_A.weight", weight.out_first ? a : turned_matrix(a));
     add_tensor(module, "lora_B.weight", weight.out_first ? b : turned_matrix(b));
-    taken_.insert({weight.a(), weight.b()});
+    if (weight.rule.dora) add_magnitude(module, weight);
+    for (const std::string& part : weight.parts()) taken_.insert(part);
   }
+
+  // A vector of a Linear; of a convolution in the shape that its result is multiplied in.
+  void add_magnitude(const std::string& module, const AdaptedWeight& weight) {
+    const HostTensor& magnitude = adapter(weight.magnitude());
+    Shape shape(weight.type.shape.size(), 1);
+    shape[1] = weight.outputs();
+    const bool is_linear = shape.size() == 2;
+    add_tensor(module, "lora_magnitude_vector",
+               is_linear ? magnitude : magnitude.reshaped(std::move(shape)));
+  }
+
+  bool is_dora() const { return model_.adapted()[0].rule.dora; }
 
   // PEFT has one kind of scaling for all adapters: rank-stabilised if all of them are.
   bool is_rslora() const {
@@ -221,7 +238,7 @@ class PeftExport {
     config["fan_in_fan_out"] = false;
     config["init_lora_weights"] = true;
     config["use_rslora"] = is_rslora();
-    config["use_dora"] = false;
+    config["use_dora"] = is_dora();
     config["layers_to_transform"] = nullptr;
     config["layers_pattern"] = nullptr;
     config["revision"] = nullptr;

@@ -27,8 +27,8 @@ std::vector<LayerRule> layer_rules(const RunConfig& config) {
 std::vector<AdapterRule> adapter_rules(const RunConfig& config) {
   std::vector<AdapterRule> rules;
   for (const LoraRule& rule : config.parameters.lora)
-    rules.push_back(
-        {rule.at, rule.rank, rule.alpha, rule.dropout, rule.rslora, place_of_rule(rule.where)});
+    rules.push_back({rule.at, rule.rank, rule.alpha, rule.dropout, rule.rslora, rule.dora,
+                     place_of_rule(rule.where)});
   return rules;
 }
 
@@ -76,7 +76,9 @@ void FineTuning::adapt(const ImportOptions& options, Graph& graph) {
   };
   adapted_ = adapted_weights(graph, request.rules);
   graph = add_lora(graph, engine_.operators, request);
-  for (const AdaptedWeight& weight : adapted_) added_.insert({weight.a(), weight.b()});
+  for (const AdaptedWeight& weight : adapted_) {
+    for (const std::string& part : weight.parts()) added_.insert(part);
+  }
 }
 
 const OnnxFile& FineTuning::teacher() {

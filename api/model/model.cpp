@@ -136,6 +136,7 @@ std::map<std::string, Shape> ConfiguredModel::resized() {
 LoadingParts ConfiguredModel::loading_parts() {
   LoadingParts parts = api::loading_parts(micro_batch());
   parts.added = tuning_.added();
+  parts.adapted = tuning_.adapted();
   return parts;
 }
 

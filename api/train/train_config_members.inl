@@ -59,6 +59,7 @@ template <class V> void each_member(Of<LoraSettings>, [[maybe_unused]] V v) {
   v("alpha", &LoraSettings::alpha);
   v("dropout", &LoraSettings::dropout);
   v("rslora", &LoraSettings::rslora);
+  v("dora", &LoraSettings::dora);
 }
 template <class V> void each_member(Of<ShapeSettings>, [[maybe_unused]] V v) {
   v("at", &ShapeSettings::at);

@@ -88,6 +88,7 @@ struct LoraRule {
   double alpha = 8;  // the adapters' part is multiplied by alpha / rank
   double dropout = 0;
   bool rslora = false;  // by alpha / sqrt(rank) instead
+  bool dora = false;    // magnitudes train, too
   Where where;
   bool operator==(const LoraRule&) const = default;
 };

@@ -182,6 +182,9 @@ void visit_lora(KeyVisitor& v, LoraRule& rule) {
         "probability with which an element that adapters read is left out");
   v.key("rslora", rule.rslora,
         "rank-stabilised scaling: what the adapters make is multiplied by alpha / sqrt(rank)");
+  v.key("dora", rule.dora,
+        "weight-decomposed adapters: the norm of each output's weights trains as a number of its "
+        "own, and the adapters change their direction");
 }
 
 KeyForm trained_parameters(std::vector<TrainRule>& member) {

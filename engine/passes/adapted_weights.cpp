@@ -121,6 +121,12 @@ TensorType AdaptedWeight::b_type() const {
   return {type.dtype, std::move(shape)};
 }
 
+std::vector<std::string> AdaptedWeight::parts() const {
+  std::vector<std::string> names{a(), b()};
+  if (rule.dora) names.push_back(magnitude());
+  return names;
+}
+
 std::int64_t AdaptedWeight::fan_in() const {
   return out_first ? type.elements() / std::max<std::int64_t>(type.shape[0], 1) : type.shape[0];
 }
@@ -175,7 +181,11 @@ std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
                          out_first.at(s), *rule,      names.further(state)};
     if (std::optional<Diagnostic> problem = rank_problem(weight))
       problems.push_back(std::move(*problem));
-    else if (graph.find_state(weight.a()) != nullptr || graph.find_state(weight.b()) != nullptr)
+    const std::vector<std::string> parts = weight.parts();
+    const bool is_taken = std::any_of(parts.begin(), parts.end(), [&](const std::string& name) {
+      return graph.find_state(name) != nullptr;
+    });
+    if (is_taken)
       problems.push_back(lora_problem(rule->where, weight.path,
                                       "parameters.lora: the model has a parameter of the name that "
                                       "an adapter of this one gets"));

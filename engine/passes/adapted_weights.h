@@ -23,6 +23,7 @@ struct AdapterRule {
   double alpha = 8;       // the adapters' part is multiplied by alpha / r
   double dropout = 0;     // probability, for what the adapters read; only in training
   bool rslora = false;    // by alpha / sqrt(r) instead (rank-stabilised, Kalajdzievski 2023)
+  bool dora = false;      // a magnitude for each output, too (engine/passes/dora.h)
   Diagnostic where;       // file, line and column of messages
 
   /// What the adapters' part is multiplied by.
@@ -42,8 +43,13 @@ struct AdaptedWeight {
 
   std::string a() const { return name + "/lora_a"; }
   std::string b() const { return name + "/lora_b"; }
+  std::string magnitude() const { return name + "/lora_magnitude"; }  // with dora; [out]
   TensorType a_type() const;
   TensorType b_type() const;
+  std::size_t out_axis() const { return out_first ? 0 : 1; }
+  std::int64_t outputs() const { return type.shape[out_axis()]; }
+  /// Names of the states that train for this weight.
+  std::vector<std::string> parts() const;
   /// How many terms an output element sums: `in`, times the positions of a kernel.
   std::int64_t fan_in() const;
 };

@@ -8,7 +8,7 @@
 
 #include "engine/graph/parameter_names.h"
 #include "engine/graph/rewrite.h"
-#include "engine/graph/text.h"
+#include "engine/passes/dora.h"
 
 namespace tandem {
 namespace {
@@ -40,22 +40,35 @@ Graph frozen_but(Graph graph, const std::vector<TrainedRule>& train,
   return graph;
 }
 
-/// Adds both adapters of a weight as states.
-std::pair<ValueId, ValueId> add_adapters(GraphBuilder& g, const AdaptedWeight& weight,
-                                         const DrawUniform& draw) {
-  State a, b;
-  a.name = weight.a();
-  a.path = weight.path + "/lora_a";
-  a.trainable = true;
-  a.reason = "adapter of " + weight.path;
-  b = a;
-  b.name = weight.b();
-  b.path = weight.path + "/lora_b";
-  a.start = draw(a.name, weight.a_type(), 1 / std::sqrt(static_cast<double>(weight.fan_in())));
-  b.start = HostTensor(weight.b_type());
+/// A weight with the values of what trains for it.
+struct Adapted {
+  const AdaptedWeight* weight = nullptr;
+  ValueId a, b;
+  ValueId w, magnitude;  // with dora
+  ValueId factor;        // m / ||V||, once a product has needed it
+};
+
+/// Adds what trains for the weight as states. `w` is its value in the new graph.
+Adapted add_adapters(GraphBuilder& g, const AdaptedWeight& weight, const DrawUniform& draw,
+                     const State& state, ValueId w) {
+  const auto part = [&](const std::string& name, HostTensor start) {
+    State added;
+    added.name = name;
+    added.path = weight.path + name.substr(weight.name.size());
+    added.trainable = true;
+    added.reason = "adapter of " + weight.path;
+    added.start = std::move(start);
+    return added;
+  };
+  Adapted adapted{&weight, {}, {}, w, {}, {}};
+  const double bound = 1 / std::sqrt(static_cast<double>(weight.fan_in()));
+  adapted.a = g.state(part(weight.a(), draw(weight.a(), weight.a_type(), bound)));
+  State b = part(weight.b(), HostTensor(weight.b_type()));
   b.starts_at_zero = true;
-  const ValueId first = g.state(std::move(a));
-  return {first, g.state(std::move(b))};
+  adapted.b = g.state(std::move(b));
+  if (weight.rule.dora)
+    adapted.magnitude = g.state(part(weight.magnitude(), weight_norms(weight, state.start)));
+  return adapted;
 }
 
 /// scale (x A) B, as the node multiplies x by W.
@@ -77,6 +90,48 @@ ValueId low_rank_product(GraphBuilder& g, const Node& node, const AdaptedWeight&
   return g.matmul(g.mul(g.matmul(x, a), scale), b);
 }
 
+/// x as the adapters read it.
+ValueId dropped(GraphBuilder& g, ValueId x, const LoraRequest& request, const AdapterRule& rule) {
+  const bool drops = request.training && rule.dropout > 0;
+  return drops ? g.add_node("Dropout", {x}, {{"ratio", rule.dropout}}) : x;
+}
+
+/// The node, plus what the adapters make.
+void add_part(GraphRewrite& to, NodeId id, const Adapted& adapted, const LoraRequest& request) {
+  GraphBuilder& g = to.builder();
+  const Node& node = to.from().node(id);
+  to.copy(id);
+  const ValueId x = dropped(g, to.mapped(node.inputs[0]), request, adapted.weight->rule);
+  const ValueId own = to.mapped(node.outputs[0]);
+  g.rename(own, to.from().value(node.outputs[0]).name + "/base");
+  const ValueId part = low_rank_product(g, node, *adapted.weight, x, adapted.a, adapted.b);
+  to.replace(node.outputs[0], g.add(own, part));
+}
+
+/// f (x W + part) + bias, with f = m / ||V|| of engine/passes/dora.h. Only what is added to x W
+/// reads x through the dropout, as in PEFT: x W + (f - 1) (dropout(x) W) + f part + bias.
+void decompose(GraphRewrite& to, NodeId id, Adapted& adapted, const LoraRequest& request) {
+  GraphBuilder& g = to.builder();
+  const Node& node = to.from().node(id);
+  to.scope_of(id);
+  const AdaptedWeight& weight = *adapted.weight;
+  if (!adapted.factor)
+    adapted.factor =
+        magnitude_factor(g, weight, adapted.w, adapted.a, adapted.b, adapted.magnitude);
+  const ValueId x = to.mapped(node.inputs[0]), w = to.mapped(node.inputs[1]), f = adapted.factor;
+  const auto times_w = [&](ValueId of) {
+    return g.add_node(node.op->name, {of, w}, node.attributes);
+  };
+  const ValueId read = dropped(g, x, request, weight.rule);
+  const ValueId part = low_rank_product(g, node, weight, read, adapted.a, adapted.b);
+  const ValueId own = times_w(read);
+  ValueId y = g.mul(f, g.add(own, part));
+  if (!(read == x)) y = g.add(y, g.sub(times_w(x), own));
+  if (node.inputs.size() > 2 && node.inputs[2])
+    y = g.add(y, g.reshape(to.mapped(node.inputs[2]), g.shape(f)));
+  to.replace(node.outputs[0], y);
+}
+
 }  // namespace
 
 Graph add_lora(const Graph& graph, const OperatorSet& operators, const LoraRequest& request) {
@@ -84,38 +139,31 @@ Graph add_lora(const Graph& graph, const OperatorSet& operators, const LoraReque
   const Graph base = frozen_but(graph, request.train, request.new_layers);
   const auto readers = readers_of(base);
   GraphRewrite to(base, operators);
-  GraphBuilder& g = to.builder();
-  struct Adapted {
-    const AdaptedWeight* weight = nullptr;
-    ValueId a, b;
-  };
-  std::map<std::int32_t, Adapted> products;  // by node
+  std::vector<Adapted> all;
+  std::map<std::int32_t, std::size_t> products;  // by node, places in `all`
   for (const AdaptedWeight& weight : weights) {
-    const auto [a, b] = add_adapters(g, weight, request.draw);
-    for (const WeightReader& reader :
-         readers_of_weight(base, readers, *base.find_state(weight.name)))
-      products[reader.node.index] = {&weight, a, b};
+    const State& state = *base.find_state(weight.name);
+    for (const WeightReader& reader : readers_of_weight(base, readers, state))
+      products[reader.node.index] = all.size();
+    all.push_back(
+        add_adapters(to.builder(), weight, request.draw, state, to.mapped(state.initial)));
   }
   for (std::size_t i = 0; i < base.nodes.size(); ++i) {
     const NodeId id{static_cast<std::int32_t>(i)};
     if (!to.is_live(id)) continue;
-    to.copy(id);
-    const auto adapted = products.find(id.index);
-    if (adapted == products.end()) continue;
-    const auto& [weight, a, b] = adapted->second;
-    const Node& node = base.node(id);
-    ValueId x = to.mapped(node.inputs[0]);
-    if (request.training && weight->rule.dropout > 0)
-      x = g.add_node("Dropout", {x}, {{"ratio", weight->rule.dropout}});
-    const ValueId own = to.mapped(node.outputs[0]);
-    g.rename(own, base.value(node.outputs[0]).name + "/base");
-    to.replace(node.outputs[0], g.add(own, low_rank_product(g, node, *weight, x, a, b)));
+    const auto product = products.find(id.index);
+    if (product == products.end())
+      to.copy(id);
+    else if (all[product->second].weight->rule.dora)
+      decompose(to, id, all[product->second], request);
+    else
+      add_part(to, id, all[product->second], request);
   }
   return to.finish();
 }
 
 HostTensor merged_weight(const AdaptedWeight& weight, const HostTensor& w, const HostTensor& a,
-                         const HostTensor& b) {
+                         const HostTensor& b, const HostTensor& magnitude) {
   assert(w.type().shape == weight.type.shape);
   const HostTensor& left = weight.out_first ? b : a;   // [rows, r]
   const HostTensor& right = weight.out_first ? a : b;  // [r, columns]
@@ -139,6 +187,7 @@ HostTensor merged_weight(const AdaptedWeight& weight, const HostTensor& w, const
       to[at] = ws[at] + weight.rule.scale() * line[static_cast<std::size_t>(j)];
     }
   }
+  if (weight.rule.dora) set_norms(weight, to, magnitude);
   return sum.converted(w.dtype());
 }
 

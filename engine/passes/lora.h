@@ -32,16 +32,17 @@ struct LoraRequest {
   DrawUniform draw;
 };
 
-/// y = x W becomes y + scale (dropout(x) A) B wherever the weight is read. A starts as PEFT's
-/// does (kaiming_uniform with a = sqrt(5), which is uniform within 1 / sqrt(fan_in)), B at zero, so
-/// that the model first computes what it did without adapters. All other parameters except those of
-/// `train` and of new layers are frozen, and held by the model. Throws what adapted_weights throws,
-/// and for rules of `train` that match nothing.
+/// y = x W becomes y + scale (dropout(x) A) B wherever the weight is read; with dora also as
+/// engine/passes/dora.h says. A starts as PEFT's does (kaiming_uniform with a = sqrt(5), which is
+/// uniform within 1 / sqrt(fan_in)), B at zero, so that the model first computes what it did
+/// without adapters. All other parameters except those of `train` and of new layers are frozen, and
+/// held by the model. Throws what adapted_weights throws, and for rules of `train` that match
+/// nothing.
 Graph add_lora(const Graph& graph, const OperatorSet& operators, const LoraRequest& request);
 
-/// The weight with its adapters merged in: W + scale times their product, computed in double
-/// precision and returned in the weight's type.
+/// The weight with its adapters merged in: W + scale times their product, with dora scaled to the
+/// magnitudes; computed in double precision and returned in the weight's type.
 HostTensor merged_weight(const AdaptedWeight& weight, const HostTensor& w, const HostTensor& a,
-                         const HostTensor& b);
+                         const HostTensor& b, const HostTensor& magnitude = {});
 
 }  // namespace tandem

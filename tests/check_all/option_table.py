@@ -73,7 +73,7 @@ OPTIONS = [
     option("init", 'parameters.init=[{ at = "layers.1:weight", kind = "xavier_uniform" }, { at = "*:bias", kind = "zeros" }]'),
     option("head", "parameters.head=[{ classes = 5 }]"),
     option("lora", 'parameters.lora=[{ at = "layers.*:weight", rank = 2, alpha = 4.0, rslora = true }]', takes=NORMS),
-    option("lora and train", 'parameters.lora=[{ at = "layers.*:weight", rank = 2, dropout = 0.1 }]', 'parameters.train=["table"]', takes=NORMS),
+    option("lora and train", 'parameters.lora=[{ at = "layers.*:weight", rank = 2, dropout = 0.1, dora = true }]', 'parameters.train=["table"]', takes=NORMS),
     option("shape", 'parameters.shape=[{ at = "table", rows = 40 }]'),
     option("split storage", 'parameters.storage=[{ at = "table", kind = "split_bfloat16" }]', takes=["norm.update.table"]),
     option("fixed rows", 'parameters.fixed_rows=[{ at = "table", rows = [0, 3] }]'),

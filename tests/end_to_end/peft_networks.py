@@ -140,6 +140,8 @@ CASES = {
     "rank_stabilised": Case(Signals, (3, 9), 'lora = [ { at = "{conv,fc}:weight", rank = 3, alpha = 4, rslora = true } ]', {"use_rslora": True}),
     "some_rank_stabilised": Case(Signals, (3, 9), 'lora = [ { at = "conv:weight", rank = 2, alpha = 6 },'
                                  ' { at = "fc:weight", rank = 4, alpha = 2, rslora = true } ]', {"use_rslora": False, "alpha_pattern": {"fc": 4.0}}),
+    "dora": Case(Signals, (3, 9), 'lora = [ { at = "{conv,fc}:weight", rank = 3, alpha = 4, dora = true } ]', {"use_dora": True}),
+    "some_dora": Case(Signals, (3, 9), 'lora = [ { at = "conv:weight", rank = 2 }, { at = "fc:weight", rank = 2, dora = true } ]', refusal=("use_dora",)),
     "ranks": Case(Ends, (8,), BOTH, {"rank_pattern": {"blocks.0.fc1": 2, "fc1": 3}}),
     "all_linear": Case(Ends, (8,), 'lora = [ { at = "all-linear", rank = 2, alpha = 6 } ]', {"target_modules": ["blocks.0.fc1", "c_fc", "fc1"]}),
     "one_of_two": Case(Ends, (8,), 'lora = [ { at = "fc1:weight", rank = 2, alpha = 6 } ]', {"target_modules": "fc1"}),

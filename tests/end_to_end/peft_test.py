@@ -66,7 +66,7 @@ from peft_networks import CASES  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
 # Cases that are exported with made-up names as well.
-OPTIMIZED = ("ranks", "one_of_two", "saved_ends", "saved_end_of_adapted", "nested", "called_twice", "words", "parallel_strip", "numbers")
+OPTIMIZED = ("dora", "ranks", "one_of_two", "saved_ends", "saved_end_of_adapted", "nested", "called_twice", "words", "parallel_strip", "numbers")
 
 
 class Attention(torch.nn.Module):
@@ -140,6 +140,7 @@ def loaded(base, adapter):
         model = peft.PeftModel.from_pretrained(copy.deepcopy(base), adapter).eval()
     words = [str(each.message) for each in said if "key" in str(each.message)]
     state = {key.replace(".default", "").replace("modules_to_save.", "") for key in model.state_dict()}
+    state |= {key.removesuffix(".weight") for key in state if key.endswith("lora_magnitude_vector.weight")}
     lost = [key for key in load_file(adapter / "adapter_model.safetensors") if key not in state]
     if words or lost:
         raise Failure(f"PEFT has no place for {lost} {words}")

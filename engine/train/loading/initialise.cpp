@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/parameter_names.h"
 #include "engine/graph/shard_conversion.h"
+#include "engine/passes/dora.h"
 #include "engine/train/loading/load_weights.h"
 
 namespace tandem {
@@ -203,6 +205,7 @@ class Values {
   }
   /// A copy: what is loaded may be the pages of its file.
   void write(const std::string& name, const HostTensor& value) { all[name] = value.clone(); }
+  const HostTensor& read(const std::string& name) const { return all.at(name); }
   static bool has_direct_rows(const std::string&) { return false; }
   static void write_rows(const std::string&, std::int64_t, std::int64_t, const void*) {}
 
@@ -212,12 +215,35 @@ class Values {
   const Graph& graph_;
 };
 
+/// Magnitudes of adapted weights whose values rules have changed, except those that rules set.
+template <class States>
+void start_magnitudes(const LoadingParts& parts, const Graph& graph,
+                      const std::set<std::string>& written, States& states) {
+  for (const AdaptedWeight& weight : parts.adapted) {
+    if (!weight.rule.dora || !written.contains(weight.name) || written.contains(weight.magnitude()))
+      continue;
+    const State *own = graph.find_state(weight.name),
+                *magnitude = graph.find_state(weight.magnitude());
+    if (own == nullptr || magnitude == nullptr) continue;
+    if (own->shard || magnitude->shard) {
+      Diagnostic d = weight.rule.where;
+      d.path = weight.path;
+      d.message = "parameters.lora: magnitudes (dora) start with the norms of a whole weight";
+      d.expected = "a weight that no ranks shard";
+      d.fix = "leave `shard` of this parameter out of the policy, or dora out of the rule";
+      throw Error(ErrorKind::usage, std::move(d));
+    }
+    states.write(weight.magnitude(), weight_norms(weight, states.read(weight.name)));
+  }
+}
+
 template <class States>
 std::vector<std::string> initialise_all(const ParametersConfig& config, std::uint64_t seed,
                                         const Graph& graph, const LoadingParts& parts,
                                         States& states) {
   std::vector<std::string> notes;
   std::vector<Diagnostic> problems;
+  std::set<std::string> written;
   for (const InitRule& rule : config.init) {
     const Selector selector(rule.at);
     int matched = 0;
@@ -231,6 +257,7 @@ std::vector<std::string> initialise_all(const ParametersConfig& config, std::uin
         continue;
       }
       initialise(rule, seed, state, states);
+      written.insert(state.name);
     }
     if (matched == 0) {
       problems.push_back(at(rule.where, "", "\"" + rule.at + "\" matches no parameter"));
@@ -246,12 +273,14 @@ std::vector<std::string> initialise_all(const ParametersConfig& config, std::uin
   }
   const auto write = [&](const std::string& name, const HostTensor& value) {
     states.write(name, value);
+    written.insert(name);
   };
   for (const LoadRule& rule : config.load) {
     for (std::string& note : load_weights(rule, graph, parts, write, problems))
       notes.push_back(std::move(note));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  start_magnitudes(parts, graph, written, states);
   return notes;
 }
 

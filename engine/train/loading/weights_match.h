@@ -11,6 +11,7 @@
 #include "engine/formats/weights/weights_file.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/parameter_names.h"
+#include "engine/passes/adapted_weights.h"
 
 namespace tandem {
 
@@ -23,6 +24,7 @@ struct LoadingParts {
   std::set<std::string> other_names;           // other names of the model's weights, needed or not
   std::set<std::string> added;  // states that start anew where a file lacks them or has another
                                 // shape: adapters, a new last layer
+  std::vector<AdaptedWeight> adapted;  // whose magnitudes (dora) start with the norms of a weight
 };
 
 /// A tensor or a parameter that found no partner, or one of another shape.
