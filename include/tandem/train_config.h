@@ -52,8 +52,7 @@ enum class InitKind { zeros, ones, constant, normal, uniform, kaiming_uniform, k
 struct InitSettings { Maybe<std::string> at; Maybe<InitKind> kind; Maybe<double> value, mean, std, low, high; };
 struct HeadSettings { Maybe<std::int64_t> classes; Maybe<std::string> at; };  // parameters.head[]
 struct LoraSettings {  // parameters.lora[]
-  Maybe<std::string> at; Maybe<std::int64_t> rank; Maybe<double> alpha, dropout; Maybe<bool> rslora, dora;
-};
+  Maybe<std::string> at; Maybe<std::int64_t> rank; Maybe<double> alpha, dropout; Maybe<bool> rslora, dora; };
 /// parameters.shape[]
 struct ShapeSettings { Maybe<std::string> at; Maybe<std::variant<std::int64_t, std::string>> rows; };
 enum class StorageKind { float32, split_bfloat16 };
