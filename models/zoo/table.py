@@ -3,6 +3,7 @@
 import collections
 import re
 
+import language_table
 from checks import CHECKS, EXPORT_BOUND, OTHER_BOUND, REFERENCE_BOUND, SPLIT_BOUND
 
 TOLERANCE, SPREADS, WEIGHTS = 1e-3, 3, 0.02
@@ -79,7 +80,7 @@ def head(results, counts):
         "",
         "Public networks in small sizes, exported by both of PyTorch's exporters in training form, networks of Keras by its own export, by PyTorch's and by",
         "tf2onnx, and fitted models of scikit-learn by skl2onnx, trained five steps by the tool and by the framework from the same weights on the same",
-        "data (SGD). Written by `python models/zoo/run.py`; do not edit.",
+        "data (SGD). Written by `python models/zoo/run.py`; do not edit. Files of language models as hub tools write them have a section at the end.",
         "",
         f"{len(networks)} networks, {len(results)} exports: "
         + ", ".join(f"{counts[s]} {s}" for s in (AGREES, TRAINED, IMPORTED, INSPECTED, FAILED))
@@ -125,4 +126,6 @@ def write_table(results, path):
         ]
         cells = [cell.replace("|", "\\|").replace("\n", " ") for cell in cells]
         text.append("| " + " | ".join(cells) + " |")
+    language_files = language_table.section_of(path)  # another script writes it
+    text += ["", *language_files.splitlines()] if language_files else []
     path.write_text("\n".join(text) + "\n")

@@ -4,12 +4,14 @@
 """
 import pathlib
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "models" / "zoo"), str(ROOT / "tests" / "scripts")]
 import calls  # noqa: E402
 import corpus_table  # noqa: E402
+import language_table  # noqa: E402
 import split_policy  # noqa: E402
 
 # Two operators of an embedding, two blocks of four, one operator behind them.
@@ -49,6 +51,31 @@ class Rules(unittest.TestCase):
         error += "/x/split.toml:18:1: other:w: this parameter is read on two devices, and no rule says where it lives\n"
         self.assertEqual(split_policy.homeless_parameters(error), ["layer:bias", "other:w"])
         self.assertEqual(split_policy.homeless_parameters("split.toml:3:1: no operator has this path"), [])
+
+
+class LanguageFiles(unittest.TestCase):
+    CELLS = {
+        ("Llama", "fp32"): {"agrees": True, "difference": 1.5e-7},
+        ("Llama", "int4"): {"stopped": "init: model.onnx: model.layers.0.q_proj.MatMul_Q4: com.microsoft::MatMulNBits: no"},
+        ("GPT-2", "fp32"): {"agrees": False, "difference": 2e-2},
+        ("GPT-2", "int4"): {"stopped": "init: model.onnx: transformer.h.0.c_attn.MatMul_Q4: com.microsoft::MatMulNBits: no"},
+    }
+
+    def test_one_message_for_what_stops_in_the_same_way(self):
+        lines = language_table.section(self.CELLS)
+        self.assertIn("| Llama | as PyTorch, 1.5e-07 | (1) |", lines)
+        self.assertIn("| GPT-2 | differs, 2.0e-02 | (1) |", lines)
+        self.assertEqual(lines[-1], "1. init: model.onnx: com.microsoft::MatMulNBits: no")
+
+    def test_the_section_is_replaced_and_the_rest_stays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "zoo.md"
+            page.write_text("# The zoo\n\nrows\n")
+            language_table.write_section(self.CELLS, page)
+            once = page.read_text()
+            language_table.write_section(self.CELLS, page)
+            self.assertEqual(page.read_text(), once)
+            self.assertTrue(once.startswith("# The zoo\n\nrows\n\n" + language_table.TITLE))
 
 
 class Words(unittest.TestCase):
