@@ -7,6 +7,7 @@
 
 #include "engine/config/keys/config_value.h"
 #include "engine/graph/text.h"
+#include "importer/file/bindable_inputs.h"
 #include "importer/file/tensor_data.h"
 
 namespace tandem::importer {
@@ -32,6 +33,9 @@ class Binder {
         if (!dim.dim_param().empty()) known.insert(dim.dim_param());
       }
     }
+    for (const onnx::ValueInfoProto& info : graph.input()) {
+      if (is_fed(info.name())) bind_value(info, known);
+    }
     check_names(known);
     result_.batch = session_.options.batch;
     if (result_.batch == 0) {
@@ -39,7 +43,7 @@ class Binder {
     }
     if (result_.batch < 0 || result_.batch > largest_extent) wrong("batch", result_.batch);
     for (const onnx::ValueInfoProto& info : graph.input()) {
-      if (is_fed(info.name())) bind(info);
+      if (is_fed(info.name()) && !has_value(info.name())) bind(info);
     }
     return std::move(result_);
   }
@@ -50,6 +54,41 @@ class Binder {
     const auto& constants = session_.options.constants;
     return std::none_of(constants.begin(), constants.end(),
                         [&](const auto& c) { return c.first == name; });
+  }
+
+  bool has_value(const std::string& name) const {
+    return std::any_of(result_.values.begin(), result_.values.end(),
+                       [&](const auto& value) { return value.first == name; });
+  }
+
+  /// Where `bind` has the name of this input, which no free dimension has: its value.
+  void bind_value(const onnx::ValueInfoProto& info, std::set<std::string>& known) {
+    const std::string& name = info.name();
+    if (known.count(name) > 0) return;
+    const bool may = may_have_bound_value(info);
+    const std::int64_t* bound = find(name);
+    if (bound == nullptr) {
+      if (may) values_.insert(name);
+      return;
+    }
+    const onnx::TypeProto_Tensor& tensor = info.type().tensor_type();
+    if (!may) {
+      refuse(session_.file.path, name, "an input that is bound to a value",
+             "one element that is a whole number or a boolean",
+             fmt::format("{}[{}]", onnx_type_name(tensor.elem_type()), joined(dims_of(info))),
+             "feed it by a field of [data.fields]");
+    }
+    const DType dtype = *dtype_from_onnx(tensor.elem_type());
+    Shape shape(static_cast<std::size_t>(tensor.shape().dim_size()), 1);
+    HostTensor value = HostTensor::from<std::int64_t>(shape, {*bound}).converted(dtype);
+    if (value.integers().at(0) != *bound) {
+      refuse(session_.file.path, name, "an input is bound to a value that its type does not have",
+             dtype == DType::boolean ? "0 or 1"
+                                     : "a number of the type " + std::string(name_of(dtype)),
+             std::to_string(*bound));
+    }
+    result_.values.emplace_back(name, std::move(value));
+    values_.insert(name);
   }
 
   const std::int64_t* find(const std::string& name) const {
@@ -66,11 +105,13 @@ class Binder {
 
   void check_names(const std::set<std::string>& known) const {
     for (const auto& [name, extent] : session_.options.bind) {
+      if (has_value(name)) continue;
       const std::int64_t least = name == "batch" ? 1 : 0;
       if (extent < least || extent > largest_extent) wrong(name, extent);
       if (known.count(name) > 0) continue;
+      const std::string inputs = values_.empty() ? "" : ", or of the inputs " + joined(values_);
       refuse(session_.file.path, name, "the model has no free dimension of this name",
-             "one of " + joined(known));
+             "one of " + joined(known) + inputs);
     }
   }
 
@@ -159,6 +200,7 @@ class Binder {
   }
 
   Session& session_;
+  std::set<std::string> values_;  // inputs that `bind` may give a value
   Bindings result_;
 };
 

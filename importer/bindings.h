@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "importer/session.h"
@@ -17,12 +18,14 @@ struct BoundInput {
 
 struct Bindings {
   std::vector<BoundInput> inputs;  // without initializers and constants
-  std::int64_t file_batch = 0;     // axis 0 where the file fixes it, else 0
-  std::int64_t batch = 0;          // axis 0 in this import
+  /// Inputs that `bind` gives a value: one whole number or boolean, the same in every step.
+  std::vector<std::pair<std::string, HostTensor>> values;
+  std::int64_t file_batch = 0;  // axis 0 where the file fixes it, else 0
+  std::int64_t batch = 0;       // axis 0 in this import
 };
 
 /// Reports (kind "free_dimension", "unsupported_type") what cannot be bound. Throws Error for names
-/// in `bind` that the file does not have.
+/// in `bind` that the file does not have, and for inputs that `bind` cannot give a value.
 Bindings bind_inputs(Session& session);
 
 /// Dimensions as text: "batch", "784", "?".

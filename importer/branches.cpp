@@ -14,30 +14,6 @@
 #include "importer/paths.h"
 
 namespace tandem::importer {
-namespace {
-
-bool is_float_tensor(const onnx::TensorProto& tensor) {
-  const auto dtype = dtype_from_onnx(tensor.data_type());
-  return dtype && is_float(*dtype);
-}
-
-// Whether the graphs of a node are those of If, Loop, Scan or SequenceMap.
-bool is_standard(const onnx::NodeProto& node) { return domain_of(node.domain()).empty(); }
-
-using Names = std::unordered_set<std::string>;
-using Renames = std::unordered_map<std::string, std::string>;
-
-// The initializers that leave their graph. What it returns stays: a graph's outputs are made in it.
-// What is fed stays, too: the initializer is not read.
-Names liftable(const onnx::GraphProto& branch) {
-  Names names;
-  for (const onnx::TensorProto& tensor : branch.initializer()) {
-    if (is_float_tensor(tensor)) names.insert(tensor.name());
-  }
-  for (const onnx::ValueInfoProto& output : branch.output()) names.erase(output.name());
-  for (const onnx::ValueInfoProto& input : branch.input()) names.erase(input.name());
-  return names;
-}
 
 void rename_reads(onnx::GraphProto& graph, const Renames& names) {
   for (onnx::NodeProto& node : *graph.mutable_node()) {
@@ -52,6 +28,30 @@ void rename_reads(onnx::GraphProto& graph, const Renames& names) {
   for (onnx::ValueInfoProto& output : *graph.mutable_output()) {
     if (const auto to = names.find(output.name()); to != names.end()) output.set_name(to->second);
   }
+}
+
+namespace {
+
+bool is_float_tensor(const onnx::TensorProto& tensor) {
+  const auto dtype = dtype_from_onnx(tensor.data_type());
+  return dtype && is_float(*dtype);
+}
+
+// Whether the graphs of a node are those of If, Loop, Scan or SequenceMap.
+bool is_standard(const onnx::NodeProto& node) { return domain_of(node.domain()).empty(); }
+
+using Names = std::unordered_set<std::string>;
+
+// The initializers that leave their graph. What it returns stays: a graph's outputs are made in it.
+// What is fed stays, too: the initializer is not read.
+Names liftable(const onnx::GraphProto& branch) {
+  Names names;
+  for (const onnx::TensorProto& tensor : branch.initializer()) {
+    if (is_float_tensor(tensor)) names.insert(tensor.name());
+  }
+  for (const onnx::ValueInfoProto& output : branch.output()) names.erase(output.name());
+  for (const onnx::ValueInfoProto& input : branch.input()) names.erase(input.name());
+  return names;
 }
 
 class Lifting {

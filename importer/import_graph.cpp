@@ -240,10 +240,14 @@ class Import {
       session_.record.shapes[name] = input.type.shape;
       scope_.names[name] = std::move(term);
     }
-    for (const auto& [name, value] : session_.options.constants) {
-      scope_.names[name] = session_.constant(value);
-      session_.record.shapes[name] = value.shape();
-    }
+    const auto place = [&](const std::vector<std::pair<std::string, HostTensor>>& values) {
+      for (const auto& [name, value] : values) {
+        scope_.names[name] = session_.constant(value);
+        session_.record.shapes[name] = value.shape();
+      }
+    };
+    place(bindings_.values);
+    place(session_.options.constants);
   }
 
   void place_initializers() {

@@ -48,7 +48,7 @@ struct OperatorRule {
 struct ImportOptions {
   COPIED_OUT_OF_LINE(ImportOptions);
 
-  /// Extents of free dimensions, by the names that the file gives them.
+  /// By the names in the file: extents of free dimensions, values of `bindable_inputs`.
   std::vector<std::pair<std::string, std::int64_t>> bind;
   /// Axis 0 of every fed input. 0: as the file says; 1 where the file leaves it free.
   std::int64_t batch = 0;

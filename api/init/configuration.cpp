@@ -86,6 +86,12 @@ void guess_model(const Known& known, Draft& draft) {
   bound.insert(known.said_bind.begin(), known.said_bind.end());
   if (known.buckets) bound.erase(known.buckets->dimension);  // each step has its own length
   std::string keys, why;
+  why = bound.empty() ? "" : "free dimensions of the file, as long as the samples are";
+  for (const auto& [input, value] : known.model.values) {
+    bound[input] = value;
+    why += fmt::format("{}{} = {} chooses the half of the file that reads no cache",
+                       why.empty() ? "" : "; ", input, value);
+  }
   if (!bound.empty()) {
     keys += ", bind = { " +
             joined(bound, ", ",
@@ -93,7 +99,6 @@ void guess_model(const Known& known, Draft& draft) {
                      return fmt::format("{} = {}", toml_key(one.first), one.second);
                    }) +
             " }";
-    why = "free dimensions of the file, as long as the samples are";
   }
   if (known.model.mixes_batch_norms()) {
     keys += ", batch_norm = \"file\"";

@@ -43,8 +43,8 @@ class Derivation {
     each(Role::past, [&](std::size_t i) { leave_past_out(i); });
     each(Role::switches, [&](std::size_t i) {
       field(i).todo =
-          "it says which half of a merged decoder runs, with or without a cache; training takes a "
-          "file without one: " +
+          "it says which half of a merged decoder runs, with or without a cache, and is not one "
+          "boolean that model.bind could set; training takes a file without one: " +
           std::string(export_without_cache);
     });
     each(Role::encoder_states, [&](std::size_t i) {

@@ -185,6 +185,7 @@ struct ModelFacts {
   std::vector<TableFacts> tables;
   std::map<std::string, InputRows> input_rows;  // by name of the input
   std::vector<std::string> free;                // dimensions after axis 0 that nothing has bound
+  std::map<std::string, std::int64_t> values;   // inputs whose value the role says, all steps alike
   std::int64_t batch = 0;            // the batch size that outputs and values were computed for
   std::int64_t fixed_batch = 0;      // the only batch size that the file takes; 0: any
   std::vector<std::string> words;    // names of the classes, from an export of this program

@@ -3,11 +3,13 @@
 #include <set>
 
 #include "api/init/facts.h"
+#include "api/init/roles.h"
 #include "api/trained/class_words.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/operators/tables/table_nodes.h"
 #include "engine/train/tables/column_lookups.h"
+#include "importer/file/bindable_inputs.h"
 
 namespace tandem::api {
 namespace {
@@ -126,6 +128,11 @@ ModelFacts look_into_model(const Engine& engine, const std::string& path,
   options.evaluate = engine.evaluate;
   options.collect_problems = true;
   ModelFacts facts;
+  for (const std::string& input : bindable_inputs(file)) {
+    if (role_named(input) != Role::switches) continue;
+    facts.values[input] = 0;  // without a cache
+    options.bind.emplace_back(input, 0);
+  }
   facts.path = normal_path(path);
   facts.has_training_info = has_training_info(file);
   TrainingImport import = import_for(engine, file, options, probe_batch);

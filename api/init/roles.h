@@ -17,7 +17,7 @@ enum class Role : std::uint8_t {
   segments,        // which of two texts a token belongs to
   decoder_ids,     // the labels, shifted by one position
   past,            // keys and values of earlier calls
-  switches,        // "use_cache_branch": which half of a merged file runs
+  switches,        // "use_cache_branch": which half of a merged file runs; 0: without a cache
   encoder_states,  // the output of another file
 };
 

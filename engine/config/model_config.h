@@ -22,7 +22,7 @@ struct ModeRule {
 
 struct ModelConfig {
   std::string file;                          // absolute
-  std::map<std::string, std::int64_t> bind;  // free dimensions by name
+  std::map<std::string, std::int64_t> bind;  // free dimensions, inputs of one value
   std::vector<ModeRule> batch_norm;          // "train" (without a rule), "inference", "file"
   std::vector<ModeRule> random;              // "known" (without a rule), "train", "always"
   bool sync_batch_norm = false;              // statistics over the samples of all ranks

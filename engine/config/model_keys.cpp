@@ -107,9 +107,11 @@ void visit(KeyVisitor& v, ModelConfig& c) {
   v.place(c.where);
   v.key("file", path(c.file), required, "the ONNX file");
   v.key("bind", extents(c.bind),
-        parts(".*", integer_value, "extent of this dimension", at_least(0)),
+        parts(".*", integer_value, "extent of this dimension, or value of this input", at_least(0)),
         "extents of free dimensions by name; the batch follows from batch_size; inputs that hold "
-        "nothing under an extent of 0, such as empty caches, need no data");
+        "nothing under an extent of 0, such as empty caches, need no data. By its name also an "
+        "input of one whole number or boolean that is the same in every step: use_cache_branch = 0 "
+        "chooses the half of a merged decoder that reads no cache");
   const auto rules = [&](std::string_view name, std::vector<ModeRule>& member,
                          std::string_view words, std::string_view operators,
                          std::string_view help) {

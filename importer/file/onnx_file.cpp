@@ -20,6 +20,7 @@
 #include "importer/file/tensor_data.h"
 #include "importer/training_info/artifacts.h"
 #include "importer/weights/constant_weights.h"
+#include "importer/weights/merged_names.h"
 
 namespace tandem {
 namespace importer {
@@ -111,6 +112,7 @@ std::shared_ptr<const OnnxFile::Content> read(std::string_view bytes, std::files
   widen_narrow_integers(*content->model, *content);
   check_file(*content);
   lift_branch_weights(*content->model);
+  restore_merged_names(*content->model);
   content->attribute_weights = lift_attribute_weights(*content->model);
   content->attribute_weights.merge(lift_constant_weights(*content->model));
   for (const onnx::TensorProto& tensor : content->model->graph().initializer()) {

@@ -160,5 +160,24 @@ TEST(ControlFlowWeights, AreTransposedOnce) {
   EXPECT_EQ(std::count_if(graph.nodes.begin(), graph.nodes.end(), is_transpose), 1);
 }
 
+// The names that optimum's merge_decoders gives; y is taken.
+TEST(ControlFlowWeights, OfMergedHalvesHaveTheNamesOfTheHalves) {
+  const OnnxFile file = OnnxFile::from_bytes(model_of(R"(
+m (float[2] x, bool use_cache_branch) => (float[2] y)
+  <float[2] scale_merged_0 = {2, 3}, float[2] y_merged_0 = {4, 5}> {
+  y = If (use_cache_branch) <
+    then_branch = with_past () => (float a) { b = Mul (x, scale_merged_0) a = Add (b, y_merged_0) },
+    else_branch = no_past () => (float c) { d = Mul (x, scale_merged_0) c = Sub (d, y_merged_0) }>
+})"));
+  ImportOptions options;
+  options.bind = {{"use_cache_branch", 0}};
+  const ImportResult result = import_graph(file, engine_operators(), with_evaluator(options));
+  ASSERT_EQ(result.graph.states.size(), 2u);
+  EXPECT_EQ(result.graph.states[0].name, "scale");
+  EXPECT_EQ(result.graph.states[1].name, "y_merged_0");
+  const NamedTensors got = run_graph(result.graph, {{"x", HostTensor::from<float>({2}, {1, 1})}});
+  expect_near(got, {{"y", HostTensor::from<float>({2}, {-2, -2})}}, 0);
+}
+
 }  // namespace
 }  // namespace tandem::testing
