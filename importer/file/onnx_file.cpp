@@ -15,6 +15,7 @@
 #include "importer/file/check_file.h"
 #include "importer/file/external_data.h"
 #include "importer/file/narrow_integers.h"
+#include "importer/file/node_order.h"
 #include "importer/file/onnx_content.h"
 #include "importer/file/sparse_tensors.h"
 #include "importer/file/tensor_data.h"
@@ -110,6 +111,7 @@ std::shared_ptr<const OnnxFile::Content> read(std::string_view bytes, std::files
   content->external = std::make_shared<ExternalFiles>(content->path, content->folder);
   make_dense(*content->model, *content);
   widen_narrow_integers(*content->model, *content);
+  if (content->model->has_graph()) order_nodes(*content->model->mutable_graph(), limits.nesting);
   check_file(*content);
   lift_branch_weights(*content->model);
   restore_merged_names(*content->model);

@@ -297,11 +297,10 @@ TEST(BadFile, ElementTypes) {
 }
 
 TEST(BadFile, NamesAndOrder) {
-  ModelMaker unsorted;
-  unsorted.input("x", {2}).output("y");
-  unsorted.node("Relu", {"a"}, {"y"});
-  unsorted.node("Relu", {"x"}, {"a"});
-  EXPECT_THAT(import_error(unsorted), HasSubstr("before"));
+  ModelMaker unmade;
+  unmade.input("x", {2}).output("y");
+  unmade.node("Relu", {"a"}, {"y"});
+  EXPECT_THAT(import_error(unmade), HasSubstr("before"));
 
   ModelMaker cycle;
   cycle.input("x", {2}).output("y");
