@@ -131,6 +131,19 @@ std::string nearest_end(const std::string& selector, const std::vector<std::stri
                             std::find(modules.begin(), modules.end(), module) - modules.begin())]);
 }
 
+/// The module of a product by a constant matrix, whose weight the selector would mean; "" where
+/// there is none. So are products by the whole numbers of a quantized file.
+std::string module_of_fixed_weight(const Selector& selector, const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    if ((node.op->name != "MatMul" && node.op->name != "Conv") || node.inputs.size() < 2) continue;
+    const ValueId weight = node.inputs[1];
+    if (!graph.is_constant(weight) || graph.type(weight).rank() < 2) continue;
+    const std::string module = module_of_path(node.path);
+    if (selector.covers_parameter(module + ":weight", "")) return module;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string module_of_path(const std::string& path) {
@@ -231,6 +244,10 @@ std::string ParameterNames::no_match_fix(const std::string& selector, const Grap
     names.push_back(state.name);
     for (std::string& name : further_names(state)) names.push_back(std::move(name));
   }
+  if (const std::string module = module_of_fixed_weight(parsed, graph); !module.empty())
+    return "the weight of \"" + module +
+           "\" is a constant, as in a quantized file: take the float model that it was made of, "
+           "and quantize the result";
   std::string nearest = nearest_name(selector, names);
   if (nearest.empty()) nearest = nearest_end(selector, names);
   return did_you_mean(nearest, "`tandem inspect MODEL --parameters` lists them");

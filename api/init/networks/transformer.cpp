@@ -20,9 +20,12 @@ bool is_transformer(const ModelFacts& model) {
 
 /// Selectors of the weights that make queries and values, by the names that models give them.
 constexpr std::string_view adapted_weights[] = {
-    "**.{q_proj,v_proj}:weight", "**.{query,value}:weight", "**.{q_lin,v_lin}:weight",
-    "**.{to_q,to_v}:weight",     "**.{q,v}:weight",         "**.query_key_value:weight",
-    "**.qkv_proj:weight",        "**.qkv:weight",           "**.c_attn:weight"};
+    "**.{q_proj,v_proj}:weight", "**.{query,value}:weight",
+    "**.{q_lin,v_lin}:weight",   "**.{to_q,to_v}:weight",
+    "**.{q,v}:weight",           "**.query_key_value:weight",
+    "**.qkv_proj:weight",        "**.qkv:weight",
+    "**.c_attn:weight",          "**.{q_proj,v_proj}.MatMul:weight",
+    "**.qkv_proj.MatMul:weight"};  // names of onnxruntime-genai
 
 /// The first of these that matches matrices of the model; "" where none does.
 std::string adapted_selector(const ModelFacts& model) {
