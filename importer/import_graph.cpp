@@ -8,7 +8,7 @@
 #include "engine/graph/rewrite.h"
 #include "engine/graph/selector.h"
 #include "importer/batch/refuse_ambiguous.h"
-#include "importer/bindings.h"
+#include "importer/inputs/bindings.h"
 #include "importer/branches.h"
 #include "importer/chosen_rows.h"
 #include "importer/file/initializers.h"

@@ -9,7 +9,7 @@
 #include "engine/graph/error.h"
 #include "engine/operators/tables/table_nodes.h"
 #include "engine/train/tables/column_lookups.h"
-#include "importer/file/bindable_inputs.h"
+#include "importer/inputs/bindable_inputs.h"
 
 namespace tandem::api {
 namespace {

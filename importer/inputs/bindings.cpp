@@ -1,4 +1,4 @@
-#include "importer/bindings.h"
+#include "importer/inputs/bindings.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 
 #include "engine/config/keys/config_value.h"
 #include "engine/graph/text.h"
-#include "importer/file/bindable_inputs.h"
 #include "importer/file/tensor_data.h"
+#include "importer/inputs/bindable_inputs.h"
 
 namespace tandem::importer {
 namespace {

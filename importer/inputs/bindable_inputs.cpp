@@ -1,4 +1,4 @@
-#include "importer/file/bindable_inputs.h"
+#include "importer/inputs/bindable_inputs.h"
 
 #include <algorithm>
 
