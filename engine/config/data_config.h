@@ -182,6 +182,7 @@ struct ChatFiles {
   LongChat too_long = LongChat::cut;
   bool pack = false;            // several conversations in a sample
   std::int64_t pad = -1;        // the id that fills up; -1: that of the tokenizer
+  Where pad_where = {};         // where its key is
   OnBad on_bad = OnBad::error;  // lines that are no conversations
   bool operator==(const ChatFiles&) const = default;
 };

@@ -69,8 +69,34 @@ ChatTemplateConfig plain_pattern(const std::string& end) {
 }
 
 std::string pattern_toml(const ChatTemplateConfig& pattern) {
-  return fmt::format("{{ system = {}, user = {}, assistant = {} }}", toml_string(pattern.system),
-                     toml_string(pattern.user), toml_string(pattern.assistant));
+  const std::string system =
+      pattern.system.empty() ? "" : "system = " + toml_string(pattern.system) + ", ";
+  return fmt::format("{{ {}user = {}, assistant = {} }}", system, toml_string(pattern.user),
+                     toml_string(pattern.assistant));
+}
+
+/// The keys of a tokenizer's own beginning and system message.
+void add_own_texts(const OwnTemplate& own, ChatFiles& kind, DataFacts& facts) {
+  if (own.begin) {
+    kind.begin = own.begin;
+    facts.keys.push_back({"begin", toml_string(*own.begin), "as " + own.file + " has it", ""});
+  }
+  if (!own.system.empty()) {
+    kind.system = own.system;
+    facts.keys.push_back({"system", toml_string(own.system),
+                          "what " + own.file + " adds where there is no system message", ""});
+  }
+}
+
+void tell_differences(const OwnTemplate& own, const std::string& name, DataFacts& facts) {
+  if (!own.more.empty()) {
+    facts.notes.push_back(fmt::format("{} also has {}, which {} does not write", own.file,
+                                      joined(own.more, " and "), name));
+  }
+  if (!own.less.empty()) {
+    facts.notes.push_back(fmt::format("{} does not write {}, which {} writes", own.file,
+                                      joined(own.less, " and "), name));
+  }
 }
 
 ChosenTemplate choose_template(const std::string& file,
@@ -89,30 +115,26 @@ ChosenTemplate choose_template(const std::string& file,
     facts.keys.push_back({"template", toml_string(one.name), why, ""});
   };
   if (own.known != nullptr) {
-    name(*own.known, "the marks of the chat template in " + own.file);
-    if (own.begin) {
-      chosen.kind.begin = own.begin;
-      facts.keys.push_back({"begin", toml_string(*own.begin), "as " + own.file + " has it", ""});
-    }
-    if (!own.system.empty()) {
-      chosen.kind.system = own.system;
-      facts.keys.push_back({"system", toml_string(own.system),
-                            "what " + own.file + " adds where there is no system message", ""});
-    }
-    if (!own.more.empty()) {
-      facts.notes.push_back(fmt::format("{} also has {}, which template = \"{}\" does not write",
-                                        own.file, joined(own.more, " and "), own.known->name));
-    }
+    name(*own.known, "what the chat template in " + own.file + " writes");
+    add_own_texts(own, chosen.kind, facts);
+    tell_differences(own, "template = \"" + own.known->name + "\"", facts);
     return chosen;
   }
   if (!own.file.empty()) {
     chosen.is_open = true;
+    const std::string pattern =
+        own.pattern ? "one that writes its turns: " + pattern_toml(*own.pattern)
+                    : "a text with {content} for each role: " + pattern_toml(plain_pattern(""));
     facts.keys.push_back(
         {"template", toml_string(all_chat_templates()[0].name), "",
          fmt::format("the tokenizer's own template in {} is none that is known ({}): {}. Name the "
-                     "one that writes the same, or a text with {{content}} for each role: {}",
+                     "one that writes the same, or {}",
                      own.file, joined(tandem::words_of(chat_template_words())), own.shown,
-                     pattern_toml(plain_pattern("")))});
+                     pattern)});
+    if (own.pattern) {
+      add_own_texts(own, chosen.kind, facts);
+      tell_differences(own, "the pattern", facts);
+    }
     return chosen;
   }
   std::vector<std::string> others;

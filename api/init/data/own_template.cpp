@@ -1,11 +1,11 @@
 #include "api/init/data/own_template.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "api/init/data/template_match.h"
 #include "api/init/fields.h"
 
 namespace tandem::api {
@@ -13,11 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-/// What Jinja texts do that named templates do not.
-constexpr std::pair<const char*, const char*> further_parts[] = {
-    {"<think>", "thoughts of earlier answers"},
-    {"Cutting Knowledge Date", "dates in the system message"}};
 
 std::string text_of_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -48,39 +43,6 @@ std::string template_in(const Json& json) {
   return "";
 }
 
-bool has(const std::string& jinja, const std::string& part) {
-  return jinja.find(part) != std::string::npos;
-}
-
-const ChatTemplate* template_with_signs(const std::string& jinja) {
-  const auto is_there = [&](const std::string& sign) { return has(jinja, sign); };
-  for (const ChatTemplate& one : all_chat_templates()) {
-    if (std::all_of(one.signs.begin(), one.signs.end(), is_there) &&
-        std::none_of(one.foreign_signs.begin(), one.foreign_signs.end(), is_there))
-      return &one;
-  }
-  return nullptr;
-}
-
-/// The text between the marks of a system message, where that is no expression. Jinja texts write
-/// line ends as they are, or as \n.
-std::string system_in(const std::string& jinja, const ChatTemplate& known) {
-  if (known.system_place != SystemPlace::own_turn) return "";
-  std::string escaped;
-  for (const char c : known.system.before) escaped += c == '\n' ? "\\n" : std::string(1, c);
-  for (const std::string& before : {known.system.before, escaped}) {
-    for (std::size_t at = jinja.find(before); at != std::string::npos;
-         at = jinja.find(before, at + 1)) {
-      const std::size_t begin = at + before.size();
-      const std::size_t end = jinja.find(known.system.behind, begin);
-      if (end == std::string::npos) break;
-      const std::string text = jinja.substr(begin, end - begin);
-      if (!text.empty() && text.find_first_of("'\"{}\\") == std::string::npos) return text;
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
 OwnTemplate own_template(const std::string& tokenizer_file) {
@@ -100,17 +62,7 @@ OwnTemplate own_template(const std::string& tokenizer_file) {
   }
   if (jinja.empty()) return own;
   own.shown = shown_text(jinja);
-  own.known = template_with_signs(jinja);
-  if (own.known == nullptr) return own;
-  const std::string& usual = own.known->begin;
-  const std::string begin = has(jinja, "bos_token")               ? text_at(config, "bos_token")
-                            : !usual.empty() && has(jinja, usual) ? usual
-                                                                  : "";
-  if (begin != usual) own.begin = begin;
-  own.system = system_in(jinja, *own.known);
-  for (const auto& [sign, what] : further_parts) {
-    if (has(jinja, sign)) own.more.emplace_back(what);
-  }
+  match_template(jinja, text_at(config, "bos_token"), text_at(config, "eos_token"), own);
   return own;
 }
 

@@ -1,4 +1,4 @@
-// Finds the chat template that a tokenizer's own files state, without interpreting its Jinja text.
+// Finds the chat template that a tokenizer's own files state, by the literals of its Jinja text.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,14 @@
 namespace tandem::api {
 
 struct OwnTemplate {
-  std::string file;                     // that states it; "": there is none
-  const ChatTemplate* known = nullptr;  // the one that has its marks; null: it is another one
-  std::optional<std::string> begin;     // in place of the known one's
-  std::string system;                   // the message that it adds where there is none
-  std::vector<std::string> more;        // what it does that the known one does not
-  std::string shown;                    // the beginning of its text, for messages
+  std::string file;                           // that states it; "": there is none
+  const ChatTemplate* known = nullptr;        // the one that writes the same; null: none does
+  std::optional<ChatTemplateConfig> pattern;  // of another one, where it can be read
+  std::optional<std::string> begin;           // in place of the known one's
+  std::string system;                         // the message that it adds where there is none
+  std::vector<std::string> more;  // what it does that the known one or the pattern does not
+  std::vector<std::string> less;  // what it leaves out that they write
+  std::string shown;              // the beginning of its text, for messages
 };
 /// Looks into chat_template.jinja, chat_template.json and tokenizer_config.json next to a
 /// tokenizer.json.

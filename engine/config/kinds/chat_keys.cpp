@@ -84,7 +84,10 @@ void visit(KeyVisitor& v, ChatFiles& c) {
   v.key("pad", c.pad, at_least(0), by_default("(that of the tokenizer)"), written_if(c.pad >= 0),
         "the id that fills samples up; it is 0 in `mask`, and its target is -100");
   v.key("on_bad", c.on_bad, on_bad_help);
-  v.when_read([&](const TableReader& table) { check_system(table, c); });
+  v.when_read([&](const TableReader& table) {
+    check_system(table, c);
+    if (const ConfigValue* const pad = table.find("pad")) c.pad_where = pad->where;
+  });
 }
 
 }  // namespace tandem

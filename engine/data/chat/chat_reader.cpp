@@ -13,6 +13,28 @@
 #include "engine/formats/text_stream.h"
 
 namespace tandem {
+namespace {
+
+bool is_blank_line(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
+bool next_line(DelimitedReader& reader, const std::string& path) {
+  const std::int64_t line = reader.next_line();
+  try {
+    return reader.next();
+  } catch (const Error& error) {
+    if (error.diagnostics().at(0).message != "this row does not end") throw;
+    throw Error(ErrorKind::data,
+                Diagnostic{.message = "this line of conversations is too long",
+                           .file = shown_path(path),
+                           .line = static_cast<int>(line),
+                           .expected = "at most 16 MiB a line",
+                           .fix = "a conversation is one JSON object on a line of its own"});
+  }
+}
+
+}  // namespace
 
 void ChatReader::read(const std::string& path) {
   constexpr std::size_t most_bytes = std::size_t{8} << 20;  // what lines take that wait
@@ -21,8 +43,8 @@ void ChatReader::read(const std::string& path) {
   DelimitedReader reader(path, '\n', false);
   std::vector<Line> lines;
   std::size_t bytes = 0;
-  while (reader.next()) {
-    if (reader.is_empty_line()) continue;
+  while (next_line(reader, path)) {
+    if (is_blank_line(reader.fields()[0])) continue;
     lines.push_back({reader.line(), std::string(reader.fields()[0])});
     bytes += lines.back().text.size();
     if (bytes < most_bytes) continue;
@@ -147,15 +169,16 @@ void ChatReader::tell(std::vector<std::string>& warnings) const {
                           ": " + text);
   };
   const std::string first = problems_.empty() ? "" : to_string(problems_[0]);
-  const std::string of_all = " of " + count_text(all, "conversation");
+  const std::string of_all = " of " + std::to_string(all) + " conversations";
   say(bad_, left_out_text(bad_, all, first, "lines"));
-  say(long_, fmt::format("{}{} were left out: they are longer than data.length = {} tokens, the "
-                         "longest has {}",
-                         long_, of_all, kind_.length, longest_left_out_));
+  say(long_,
+      fmt::format("{}{} {} left out, longer than data.length = {} tokens; the longest "
+                  "has {}",
+                  long_, of_all, long_ == 1 ? "was" : "were", kind_.length, longest_left_out_));
   say(counts.cut_texts,
-      fmt::format("{}{} are cut to data.length = {} tokens: {:.3g} % of all tokens are left out; "
+      fmt::format("{}{} {} cut to data.length = {} tokens: {:.3g} % of all tokens are left out; "
                   "the longest has {} ({})",
-                  counts.cut_texts, of_all, kind_.length,
+                  counts.cut_texts, of_all, counts.cut_texts == 1 ? "is" : "are", kind_.length,
                   100 * static_cast<double>(counts.cut_tokens) / static_cast<double>(counts.tokens),
                   counts.longest.at(0).tokens, shown_path(counts.longest[0].place)));
 }

@@ -40,9 +40,6 @@ struct ChatTemplate {
   SystemPlace system_place = SystemPlace::own_turn;
   ChatTurn system, user, assistant;
   bool alternates = false;  // user and assistant in turn, after a system message
-  /// Parts of the Jinja text with which a tokenizer_config.json states this template: it has all of
-  /// the first ones, and none of the others.
-  std::vector<std::string> signs, foreign_signs;
 };
 
 /// In the order of the list templates/all_templates.inl.

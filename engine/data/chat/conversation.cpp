@@ -67,6 +67,21 @@ void take_pair(const JsonItem& line, Conversation& to) {
   to.push_back({ChatRole::assistant, text_of(*answer)});
 }
 
+/// The text of the last answer, of a line that has one.
+JsonItem last_answer(const JsonItem& line) {
+  std::optional<JsonItem> answer;
+  if (const auto messages = line.find("messages")) {
+    for (const JsonItem& message : messages->items()) {
+      if (role_of(message.at("role")) == ChatRole::assistant) answer.emplace(message.at("content"));
+    }
+    return *answer;
+  }
+  for (const char* key : {"completion", "answer", "response"}) {
+    if (const auto found = find_set(line, key)) answer.emplace(*found);
+  }
+  return *answer;
+}
+
 Conversation conversation_of(const JsonItem& line) {
   Conversation all;
   if (!line.is_object()) line.refuse("not a conversation", conversation_form);
@@ -80,7 +95,7 @@ Conversation conversation_of(const JsonItem& line) {
   const bool is_any = std::any_of(all.begin(), all.end(), [&](const ChatMessage& m) {
     return is_answer(m) && !is_blank(m.content);
   });
-  if (!is_any) line.refuse("the answer is empty", "a text that is to be learned");
+  if (!is_any) last_answer(line).refuse("the answer is empty", "a text that is to be learned");
   return all;
 }
 

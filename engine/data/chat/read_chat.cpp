@@ -75,7 +75,7 @@ std::unique_ptr<const ChatEncoder> make_encoder(const DataConfig& config,
   }
   if (kind.pad >= encoder->tokenizer().size()) {
     Diagnostic& d =
-        errors.emplace_back(at(config.where, "data.pad", "this id is not in the vocabulary"));
+        errors.emplace_back(at(kind.pad_where, "data.pad", "this id is not in the vocabulary"));
     d.expected = "0 to " + std::to_string(encoder->tokenizer().size() - 1);
     d.got = std::to_string(kind.pad);
     return nullptr;

@@ -166,6 +166,11 @@ void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
         d.file = field.where.file;
         d.line = field.where.line;
         d.column = field.where.column;
+        if (field.from == "attention" && !config.data->buckets.lengths.empty() &&
+            found != fields.end())
+          d.fix =
+              "data.buckets do not go with `attention`, which has two lengths: leave them out, and "
+              "save padding with data.pack = true";
       }
     }
     problems.push_back(std::move(d));

@@ -9,9 +9,7 @@ ChatTemplate chatml() {
           .tokens = {"<|im_start|>", "<|im_end|>"},
           .system = {.before = "<|im_start|>system\n", .behind = "<|im_end|>", .gap = "\n"},
           .user = {.before = "<|im_start|>user\n", .behind = "<|im_end|>", .gap = "\n"},
-          .assistant = {.before = "<|im_start|>assistant\n", .behind = "<|im_end|>", .gap = "\n"},
-          .signs = {"<|im_start|>", "<|im_end|>"},
-          .foreign_signs = {"<|im_sep|>"}};
+          .assistant = {.before = "<|im_start|>assistant\n", .behind = "<|im_end|>", .gap = "\n"}};
 }
 
 }  // namespace tandem::chat_templates

@@ -18,8 +18,7 @@ ChatTemplate gemma() {
                         .behind = "<end_of_turn>",
                         .gap = "\n",
                         .trims = true},
-          .alternates = true,
-          .signs = {"<start_of_turn>", "<end_of_turn>"}};
+          .alternates = true};
 }
 
 }  // namespace tandem::chat_templates

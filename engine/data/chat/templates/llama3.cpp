@@ -19,8 +19,7 @@ ChatTemplate llama3() {
           .begin = "<|begin_of_text|>",
           .system = llama3_turn("system"),
           .user = llama3_turn("user"),
-          .assistant = llama3_turn("assistant"),
-          .signs = {"<|start_header_id|>", "<|eot_id|>"}};
+          .assistant = llama3_turn("assistant")};
 }
 
 }  // namespace tandem::chat_templates

@@ -12,9 +12,7 @@ ChatTemplate mistral() {
           .system_place = SystemPlace::first_user,
           .user = {.before = " [INST] ", .behind = " [/INST]"},
           .assistant = {.lead = " ", .behind = "</s>"},
-          .alternates = true,
-          .signs = {" [INST] ", " [/INST]"},
-          .foreign_signs = {"<<SYS>>"}};
+          .alternates = true};
 }
 
 }  // namespace tandem::chat_templates

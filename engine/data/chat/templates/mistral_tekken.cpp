@@ -12,9 +12,7 @@ ChatTemplate mistral_tekken() {
           .system_place = SystemPlace::last_user,
           .user = {.before = "[INST]", .behind = "[/INST]"},
           .assistant = {.behind = "</s>"},
-          .alternates = true,
-          .signs = {"[INST]", "[/INST]"},
-          .foreign_signs = {"<<SYS>>", "[INST] ", " [/INST]", "[SYSTEM_PROMPT]"}};
+          .alternates = true};
 }
 
 }  // namespace tandem::chat_templates

@@ -12,9 +12,7 @@ ChatTemplate mistral_v3() {
           .system_place = SystemPlace::last_user,
           .user = {.before = "[INST] ", .behind = "[/INST]"},
           .assistant = {.lead = " ", .behind = "</s>", .trims = true},
-          .alternates = true,
-          .signs = {"[INST] ", "[/INST]"},
-          .foreign_signs = {"<<SYS>>", " [/INST]"}};
+          .alternates = true};
 }
 
 }  // namespace tandem::chat_templates

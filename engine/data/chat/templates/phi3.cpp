@@ -11,8 +11,7 @@ ChatTemplate phi3() {
           .end = "<|endoftext|>",
           .system = {.before = "<|system|>\n", .behind = "<|end|>", .gap = "\n"},
           .user = {.before = "<|user|>\n", .behind = "<|end|>", .gap = "\n"},
-          .assistant = {.before = "<|assistant|>\n", .behind = "<|end|>", .gap = "\n"},
-          .signs = {"<|user|>", "<|assistant|>", "<|end|>"}};
+          .assistant = {.before = "<|assistant|>\n", .behind = "<|end|>", .gap = "\n"}};
 }
 
 }  // namespace tandem::chat_templates
