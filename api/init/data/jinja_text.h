@@ -12,7 +12,7 @@ namespace tandem::api {
 struct JinjaWord {
   enum class Kind : std::uint8_t { string, name, number, sign };
   Kind kind = Kind::sign;
-  std::string text;  // of a string without its quotes and escapes
+  std::string text;  // a string is without its quotes and escapes
 
   bool is(std::string_view what) const { return kind != Kind::string && text == what; }
 };
@@ -20,8 +20,8 @@ struct JinjaWord {
 struct JinjaPart {
   enum class Kind : std::uint8_t { text, output, block };  // as it stands, {{ … }}, {% … %}
   Kind kind = Kind::text;
-  std::string text;              // of Kind::text
-  std::vector<JinjaWord> words;  // of the others
+  std::string text;              // if it is Kind::text
+  std::vector<JinjaWord> words;  // in the others
 };
 
 /// Comments are left out, and white space as transformers leaves it out (trim_blocks,

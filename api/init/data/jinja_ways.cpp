@@ -84,7 +84,7 @@ class Reader {
  private:
   struct State {
     JinjaWay way;
-    std::map<std::string, std::string> texts;  // of variables
+    std::map<std::string, std::string> texts;  // by variable
     auto operator<=>(const State&) const = default;
   };
   using States = std::set<State>;
@@ -491,7 +491,7 @@ class Reader {
   const std::vector<JinjaPart>& parts_;
   JinjaWays found_;
   std::set<std::string> set_names_, lists_;  // variables; those of messages
-  std::string variable_ = "message";         // of the loop
+  std::string variable_ = "message";         // in the loop
   bool is_in_loop_ = false;
 };
 

@@ -15,7 +15,7 @@ namespace tandem::api {
 
 /// Characters in written texts that stand for what is no literal.
 namespace jinja_mark {
-inline constexpr char role = '\x01', content = '\x02', trimmed = '\x03';  // of the message
+inline constexpr char role = '\x01', content = '\x02', trimmed = '\x03';  // from the message
 inline constexpr char system = '\x04';                                    // content of another one
 inline constexpr char begin_token = '\x05', end_token = '\x06', unknown = '\x07';
 inline constexpr std::string_view all = "\x01\x02\x03\x04\x05\x06\x07";

@@ -13,7 +13,7 @@ namespace tandem::api {
 struct OwnTemplate {
   std::string file;                           // that states it; "": there is none
   const ChatTemplate* known = nullptr;        // the one that writes the same; null: none does
-  std::optional<ChatTemplateConfig> pattern;  // of another one, where it can be read
+  std::optional<ChatTemplateConfig> pattern;  // for another one, where it can be read
   std::optional<std::string> begin;           // in place of the known one's
   std::string system;                         // the message that it adds where there is none
   std::vector<std::string> more;  // what it does that the known one or the pattern does not
