@@ -236,10 +236,10 @@ bool DelimitedReader::next() {
     // Without quotes, or where they are broken: the line as it stands.
     const std::size_t end = line_end();
     if (end == npos) {
-      throw Error(ErrorKind::data, Diagnostic{.message = "this row does not end",
+      throw Error(ErrorKind::data, Diagnostic{.message = "this line is too long",
                                               .file = path_,
                                               .line = static_cast<int>(line_),
-                                              .expected = "at most 16 MiB"});
+                                              .expected = "at most 16 MiB a line"});
     }
     fields_.clear();
     split_plain(end);

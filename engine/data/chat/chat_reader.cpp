@@ -19,21 +19,6 @@ bool is_blank_line(std::string_view line) {
   return line.find_first_not_of(" \t\r") == std::string_view::npos;
 }
 
-bool next_line(DelimitedReader& reader, const std::string& path) {
-  const std::int64_t line = reader.next_line();
-  try {
-    return reader.next();
-  } catch (const Error& error) {
-    if (error.diagnostics().at(0).message != "this row does not end") throw;
-    throw Error(ErrorKind::data,
-                Diagnostic{.message = "this line of conversations is too long",
-                           .file = shown_path(path),
-                           .line = static_cast<int>(line),
-                           .expected = "at most 16 MiB a line",
-                           .fix = "a conversation is one JSON object on a line of its own"});
-  }
-}
-
 }  // namespace
 
 void ChatReader::read(const std::string& path) {
@@ -43,7 +28,7 @@ void ChatReader::read(const std::string& path) {
   DelimitedReader reader(path, '\n', false);
   std::vector<Line> lines;
   std::size_t bytes = 0;
-  while (next_line(reader, path)) {
+  while (reader.next()) {
     if (is_blank_line(reader.fields()[0])) continue;
     lines.push_back({reader.line(), std::string(reader.fields()[0])});
     bytes += lines.back().text.size();
