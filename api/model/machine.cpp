@@ -6,8 +6,7 @@
 namespace tandem::api {
 
 Machine::Machine(std::vector<DeviceBackend> backends)
-    : backends_(std::move(backends)),
-      found_(std::make_shared<std::map<const DeviceFamily*, DeviceReport>>()) {}
+    : backends_(std::move(backends)), found_(std::make_shared<Found>()) {}
 
 const DeviceBackend& Machine::backend(std::string_view use) const {
   const DeviceFamily* const family = family_of_use(use);
@@ -20,9 +19,11 @@ const DeviceBackend& Machine::backend(std::string_view use) const {
 
 const DeviceReport& Machine::report(std::string_view use) const {
   const DeviceBackend& asked = backend(use);
-  const auto found = found_->find(asked.family);
-  if (found != found_->end()) return found->second;
-  return found_->emplace(asked.family, asked.look ? asked.look() : DeviceReport()).first->second;
+  const std::lock_guard lock(found_->mutex);
+  const auto found = found_->reports.find(asked.family);
+  if (found != found_->reports.end()) return found->second;
+  return found_->reports.emplace(asked.family, asked.look ? asked.look() : DeviceReport())
+      .first->second;
 }
 
 }  // namespace tandem::api

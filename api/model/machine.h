@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -12,7 +13,7 @@
 
 namespace tandem::api {
 
-/// Copies share what they found: each family is asked once.
+/// Copies share what they found: each family is asked once, by any thread.
 class Machine {
  public:
   explicit Machine(std::vector<DeviceBackend> backends = device_backends());
@@ -23,8 +24,12 @@ class Machine {
   const DeviceReport& report(std::string_view use) const;
 
  private:
+  struct Found {
+    std::mutex mutex;
+    std::map<const DeviceFamily*, DeviceReport> reports;
+  };
   std::vector<DeviceBackend> backends_;
-  std::shared_ptr<std::map<const DeviceFamily*, DeviceReport>> found_;
+  std::shared_ptr<Found> found_;
 };
 
 }  // namespace tandem::api

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "api/model/machine.h"
 #include "tests/api/digits.h"
 #include "tests/api/error_of.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -60,6 +61,26 @@ TEST(SideBySide, SessionsInTwoThreadsAtOnce) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(together[0], alone[0]);
   EXPECT_EQ(together[1], alone[1]);
+}
+
+// Ranks that are threads copy one Machine, and each asks for its device.
+TEST(SideBySide, AMachineLooksOnceForAllThreads) {
+  std::atomic<int> looks = 0;
+  std::vector<DeviceBackend> backends = device_backends();
+  for (DeviceBackend& backend : backends) {
+    backend.look = [&looks] {
+      ++looks;
+      return DeviceReport{.driver = "13.0"};
+    };
+  }
+  const Machine machine(std::move(backends));
+  std::vector<std::string> drivers(8);
+  std::vector<std::thread> threads;
+  for (std::string& driver : drivers)
+    threads.emplace_back([&, copy = machine] { driver = copy.report("emulated:0").driver; });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(drivers, Each(std::string("13.0")));
+  EXPECT_EQ(looks, 1);
 }
 
 TEST(SideBySide, ASessionMovesBetweenThreads) {

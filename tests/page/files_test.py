@@ -38,6 +38,9 @@ class File(PageTest):
         self.page.locator("#view .row[data-item='0']").click()
         self.place("on", "cpu")
         expect(self.page.locator("#file-status")).to_have_text("1 line not saved")
+        self.page.locator("#file-status button").click()
+        expect(self.page.locator("#review")).to_be_visible()
+        self.page.keyboard.press("Escape")
         review = self.save()
         expect(review.locator(".reason")).to_contain_text('The reason "a GPU was found" of a rule that you changed may no longer hold')
         expect(review.locator(".moves")).to_contain_text(re.compile("compute gpu → cpu; parameters gpu → cpu"))
@@ -89,7 +92,7 @@ class File(PageTest):
     def test_a_broken_file_is_shown_with_its_lines(self):
         self.policy.write_text(self.first_text.replace('on = "gpu"', 'on = "gup"'))
         self.page.get_by_role("button", name="Take its text").click()
-        expect(self.page.locator("#view")).to_contain_text("has a mistake")
+        expect(self.page.locator("#view")).to_contain_text("unknown device")
         self.tab("Rules")
         expect(self.page.locator(".text-line.problem")).to_contain_text("unknown device")
         before = self.server.state()["revision"]

@@ -98,8 +98,9 @@ std::pair<std::string, std::string> edited_text(const EditedPolicy& policy, cons
   }
   if (body.has("proposed")) return with_proposed(policy, body.integers("proposed"), proposal);
   PolicyEdit edit = rule_edit(body.object("rule"));
-  for (const auto& [name, use] : planned.devices())
-    if (!use.empty() && name != "cpu") edit.devices.push_back(name + "=" + use);
+  for (const BoundDevice& device : planned.devices())
+    if (!device.use.empty() && device.name != "cpu")
+      edit.devices.push_back(device.name + "=" + device.use);
   const std::string after = edit_policy(text, path, edit);
   if (!edit.set.empty() && !edit.remove)
     check_edit(after, path, edit, {planned.graph(), planned.items(), planned.of().resolved()});

@@ -56,7 +56,10 @@ PageSession::PageSession(const PageOptions& options)
 
 PageJson PageSession::devices() {
   PageJson list = PageJson::array();
-  for (const auto& [name, use] : planned_.devices()) list.push_back({{"name", name}, {"use", use}});
+  for (const BoundDevice& device : planned_.devices()) {
+    PageJson& json = list.emplace_back(PageJson{{"name", device.name}, {"use", device.use}});
+    if (device.limit) json["limit"] = *device.limit;
+  }
   return list;
 }
 

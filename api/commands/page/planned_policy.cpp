@@ -81,21 +81,23 @@ std::string PlannedPolicy::compared() {
   return difference({saved_->resolved, saved_->plan}, {of_->resolved(), plan()}).json;
 }
 
-std::vector<std::pair<std::string, std::string>> PlannedPolicy::devices() {
-  std::vector<std::pair<std::string, std::string>> devices{{"cpu", "cpu"}};
-  const auto add = [&](const std::string& name, const std::string& use) {
-    for (auto& [known, means] : devices) {
-      if (known != name) continue;
-      if (means.empty()) means = use;
+std::vector<BoundDevice> PlannedPolicy::devices() {
+  std::vector<BoundDevice> devices{{.name = "cpu", .use = "cpu"}};
+  const auto add = [&](const std::string& name, const std::string& use,
+                       std::optional<std::uint64_t> limit = {}) {
+    for (BoundDevice& known : devices) {
+      if (known.name != name) continue;
+      if (known.use.empty()) known.use = use;
+      if (!known.limit) known.limit = limit;
       return;
     }
-    devices.emplace_back(name, use);
+    devices.push_back({name, use, limit});
   };
   const RunPolicy& policy = of_->policy();
   if (is_right())
     for (const ResolvedDevice& device : of_->resolved().devices) add(device.name, device.use);
   for (const auto* list : {&policy.policy.devices, &policy.options.bindings})
-    for (const DeviceBinding& device : *list) add(device.name, device.use);
+    for (const DeviceBinding& device : *list) add(device.name, device.use, device.memory_bytes);
   for (const auto& [name, profile] : of_->profiles()) add(name, "");
   return devices;
 }

@@ -1,6 +1,7 @@
 // A model under the text of a policy that changes: resolved and planned again, imported once.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,12 @@
 #include "api/policy/policy_case.h"
 
 namespace tandem::api {
+
+/// A name that rules may give as a device.
+struct BoundDevice {
+  std::string name, use;                    // "gpu0", "cuda:0"; "" if nothing says what it means
+  std::optional<std::uint64_t> limit = {};  // bytes
+};
 
 class PlannedPolicy {
  public:
@@ -41,7 +48,7 @@ class PlannedPolicy {
   std::string compared();
 
   /// Names that rules may give as devices, with what they mean.
-  std::vector<std::pair<std::string, std::string>> devices();
+  std::vector<BoundDevice> devices();
 
  private:
   struct Saved {

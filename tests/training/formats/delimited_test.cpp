@@ -179,8 +179,8 @@ TEST(Delimited, ARowHasAnEnd) {
   const TemporaryFolder folder;
   write_file(folder / "a", std::string(std::size_t{17} << 20, 'x') + "\n" +
                                std::string(std::size_t{20} << 20, 'x'));
-  EXPECT_THAT(error_of([&] { rows_of(folder / "a", false); }), HasSubstr("a:1: this row does not"));
-  EXPECT_THAT(error_of([&] { rows_of(folder / "a", true); }), HasSubstr("a:1: this row does not"));
+  EXPECT_THAT(error_of([&] { rows_of(folder / "a", false); }), HasSubstr("a:1: this line is too long"));
+  EXPECT_THAT(error_of([&] { rows_of(folder / "a", true); }), HasSubstr("a:1: this line is too long"));
   write_file(folder / "a", "x\n" + std::string(std::size_t{17} << 20, '\n') + "x");
   EXPECT_THAT(error_of([&] { rows_of(folder / "a", false); }),
               HasSubstr("a:2: empty lines without an end"));

@@ -43,8 +43,9 @@ function showView(why) {
   if (!isPlanned()) {
     shownView = "";
     place.replaceChildren(element(
-      "p", {class: "empty"},
-      "The policy has a mistake, so that nothing is placed. Undo, or correct the file and take it over."));
+      "div", {class: "empty"},
+      element("p", {}, "There is no plan. Undo, or correct what is wrong and take the file over:"),
+      element("ul", {class: "hints"}, store.state.problems.map(diagnosticItem))));
     return;
   }
   if (shownView !== store.view) {

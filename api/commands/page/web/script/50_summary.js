@@ -34,7 +34,7 @@ function verdictTile(plan) {
 }
 
 function deviceTile(bound, plan, compared) {
-  const device = plan.devices[bound.name] || {peak: 0, limit: null},
+  const device = plan.devices[bound.name] || {peak: 0, limit: bound.limit || null},
         most = device.limit || device.memory || device.peak || 1;
   const saved = compared && compared.devices[bound.name] ? compared.devices[bound.name].peak.a : null;
   const meter = element(

@@ -47,7 +47,7 @@ function showPanel() {
   showTabs();
   const panel = byId("panel");
   if (!isPlanned() && store.tab !== "rules")
-    return refill(panel, element("p", {class: "quiet"}, "There is no plan while the policy has a mistake."));
+    return refill(panel, element("p", {class: "quiet"}, "There is no plan. Rules shows why."));
   tabs[store.tab].show(panel);
 }
 

@@ -61,8 +61,10 @@ function remedySection() {
 function diagnosticItem(one) {
   const wanted =
     [one.expected && `expected ${one.expected}`, one.got && `got ${one.got}`].filter(Boolean).join(", ");
+  const isElsewhere = one.file && one.file.split("/").pop() !== store.state.file.name;
   return element(
-    "li", {}, lineLink(one.line), one.path && element("code", {}, `${one.path}: `), one.message,
+    "li", {}, isElsewhere ? element("code", {}, `${one.file}:${one.line ? `${one.line}:` : ""} `) : lineLink(one.line),
+    one.path && element("code", {}, `${one.path}: `), one.message,
     wanted && `: ${wanted}`, one.fix && element("small", {class: "fix"}, one.fix));
 }
 

@@ -34,7 +34,10 @@ function showHead() {
   document.title = `${state.file.saved ? "" : "● "}${state.file.name} — placement`;
   const [text, kind] = statusText(), status = byId("file-status");
   status.className = `pill ${kind}`;
-  if (status.textContent !== text) status.textContent = text;
+  if (status.textContent !== text) {
+    const shows = kind === "edited" && button(text, reviewWhenDone, {class: "plain", title: "what has changed"});
+    status.replaceChildren(shows || text);
+  }
   refill(
     byId("file-actions"),
     !isReadOnly() &&
