@@ -154,13 +154,13 @@ class Proposals(PageTest):
 
     def test_a_search_without_my_rules_removes_them(self):
         self.select("head")
-        self.place("on", "gpu")
-        rule = '{ at = "head.**", on = "gpu" }'
+        self.place("acts", "recompute")  # which no search proposes for a head alone
+        rule = '{ at = "head.**", acts = "recompute" }'
         self.assertIn(rule, self.rules())
         self.tab("Search")
         self.page.get_by_label("keep my rules").uncheck()
         offers = self.search()
-        expect(offers.filter(has_text="head.**").locator(".sign")).to_have_text(["−"])
+        expect(offers.filter(has_text='acts = "recompute"').locator(".sign")).to_have_text(["−"])
         before = self.server.state()["revision"]
         self.page.get_by_role("button", name="Take over all").click()
         self.wait_for_revision(before)
