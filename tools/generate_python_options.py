@@ -27,8 +27,7 @@ OTHER_FORMS = {
 }
 NOT_KEYWORDS = {"data", "run_dir"}  # parameters of their own
 TABLES = ["Group", "Metric", "Optimizer", "Rule", "Schedule", "Term"]  # classes of _table.py
-OPTIMIZER_CLASSES = {"sgd": "SGD", "rmsprop": "RMSprop", "adamw": "AdamW", "nadam": "NAdam", "radam": "RAdam",
-                     "schedule_free_adamw": "ScheduleFreeAdamW", "adamw8bit": "AdamW8bit"}
+SPELLINGS = {"sgd": "SGD", "rmsprop": "RMSprop", "adamw": "AdamW", "nadam": "NAdam", "radam": "RAdam"}
 
 
 class Keys:
@@ -194,7 +193,11 @@ class Module:
 
 
 def class_name(kind):
-    return OPTIMIZER_CLASSES.get(kind) or "".join(word.capitalize() for word in kind.split("_"))
+    def spelled(word):
+        known = next((name for name in SPELLINGS if word.startswith(name)), None)
+        return SPELLINGS[known] + word[len(known):] if known else word.capitalize()
+
+    return "".join(spelled(word) for word in kind.split("_"))
 
 
 def optimizers(keys):

@@ -25,8 +25,8 @@ void restore_frozen_states(StateStore& states, const CheckpointContent& content,
 /// Adds the product of its adapters to each weight and removes the adapters.
 void merge_adapters(CheckpointContent& content, const std::vector<AdaptedWeight>& adapted);
 
-/// Removes the adapters from the content and returns them, as initializers of a model or as values
-/// of its inputs. Throws Error{usage} for magnitudes (dora).
+/// Removes the adapters from the content and returns them: initializers of an exported model, or
+/// the values of its adapter inputs. Throws Error{usage} if an adapter has a magnitude (DoRA).
 std::vector<WeightAdapters> take_adapters(CheckpointContent& content,
                                           const std::vector<AdaptedWeight>& adapted,
                                           bool are_inputs);

@@ -64,8 +64,7 @@ class FlatBytes {
   void table(std::size_t fields) {
     put(static_cast<std::int32_t>(bytes_.size()) - static_cast<std::int32_t>(fields));
   }
-  /// The beginning of a list that the offset at `place` points to; its elements begin at a multiple
-  /// of 8.
+  /// Begins a list and lets the offset at `place` point to it. Elements are aligned to 8 bytes.
   void list(std::size_t place, std::size_t count) {
     align(sizeof(std::int64_t), sizeof(std::uint32_t));
     point(place);

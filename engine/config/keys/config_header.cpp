@@ -26,8 +26,7 @@ constexpr Family families[] = {
 constexpr std::string_view optional_keys[] = {"optimizer.ema", "optimizer.swa",
                                               "optimizer.lookahead", "data.missing"};
 constexpr std::pair<std::string_view, std::string_view> own_spellings[] = {
-    {"adamw", "AdamW"}, {"adamw8bit", "AdamW8bit"}, {"nadam", "NAdam"},
-    {"radam", "RAdam"}, {"rmsprop", "RmsProp"},     {"schedule_free_adamw", "ScheduleFreeAdamW"}};
+    {"adamw", "AdamW"}, {"nadam", "NAdam"}, {"radam", "RAdam"}, {"rmsprop", "RmsProp"}};
 constexpr std::pair<std::string_view, std::string_view> names_of_marks[] = {
     {",", "comma"}, {";", "semicolon"}, {".", "point"}, {"_", "underscore"}};
 constexpr std::string_view reserved[] = {"auto",     "default", "double", "float", "int",
@@ -83,15 +82,23 @@ constexpr std::string_view members_head =
 // clang-format off
 )";
 
-std::string camel(std::string_view word) {
+/// "AdamW8bit" of "adamw8bit".
+std::string capitalised(std::string_view word) {
   for (const auto& [of, spelling] : own_spellings) {
-    if (word == of) return std::string(spelling);
+    if (word.starts_with(of)) return std::string(spelling).append(word.substr(of.size()));
   }
+  std::string text(word);
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(text[0]));
+  return text;
+}
+
+/// "ScheduleFreeAdamW" of "schedule_free_adamw".
+std::string camel(std::string_view words) {
   std::string text;
-  bool is_start = true;
-  for (const char c : word) {
-    if (c != '_') text += is_start ? static_cast<char>(std::toupper(c)) : c;
-    is_start = c == '_';
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find('_'), words.size());
+    text += capitalised(words.substr(0, end));
+    words.remove_prefix(std::min(end + 1, words.size()));
   }
   return text;
 }

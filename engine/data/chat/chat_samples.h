@@ -28,8 +28,8 @@ class ChatSamples {
   /// Adds a conversation, cut to the length of a sample.
   void add(std::int64_t line, const ChatTokens& tokens);
   /// Makes the samples, when all conversations are there. A packed one is filled by the longest
-  /// conversations first, each in the fullest sample that has room for it; samples are in the order
-  /// of their first lines.
+  /// conversations first, each in the fullest sample that has room for it. Samples are sorted by
+  /// the first line that each one holds.
   void arrange();
 
   std::int64_t samples() const { return static_cast<std::int64_t>(firsts_.size()) - 1; }

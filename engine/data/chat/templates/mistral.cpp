@@ -1,5 +1,5 @@
-// Mistral's first form: spaces around [INST] and before [/INST], </s> behind an answer; a system
-// message is the beginning of the first message of the user.
+// Mistral's first form: spaces around [INST] and before [/INST], </s> after an answer. A system
+// message is written in front of the first user message.
 #include "engine/data/chat/chat_template.h"
 
 namespace tandem::chat_templates {

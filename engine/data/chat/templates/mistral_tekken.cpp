@@ -1,5 +1,5 @@
-// Mistral's form without spaces, of its tokenizers named Tekken; a system message is the beginning
-// of the last message of the user.
+// Mistral's form for its Tekken tokenizers, without spaces. A system message is written in front of
+// the last user message.
 #include "engine/data/chat/chat_template.h"
 
 namespace tandem::chat_templates {

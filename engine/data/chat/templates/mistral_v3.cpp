@@ -1,5 +1,5 @@
-// Mistral's form with [INST] and [/INST] as tokens and spaces before contents; a system message is
-// the beginning of the last message of the user.
+// Mistral's form in which [INST] and [/INST] are tokens and contents begin with a space. A system
+// message is written in front of the last user message.
 #include "engine/data/chat/chat_template.h"
 
 namespace tandem::chat_templates {
