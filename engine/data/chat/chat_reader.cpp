@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/data/chat/conversation.h"
 #include "engine/data/shown_problems.h"
 #include "engine/data/tokens/read_tokens.h"
 #include "engine/formats/claim.h"
@@ -13,13 +14,6 @@
 #include "engine/formats/text_stream.h"
 
 namespace tandem {
-namespace {
-
-bool is_blank_line(std::string_view line) {
-  return line.find_first_not_of(" \t\r") == std::string_view::npos;
-}
-
-}  // namespace
 
 void ChatReader::read(const std::string& path) {
   constexpr std::size_t most_bytes = std::size_t{8} << 20;  // what lines take that wait
@@ -29,7 +23,7 @@ void ChatReader::read(const std::string& path) {
   std::vector<Line> lines;
   std::size_t bytes = 0;
   while (reader.next()) {
-    if (is_blank_line(reader.fields()[0])) continue;
+    if (is_blank(reader.fields()[0])) continue;
     lines.push_back({reader.line(), std::string(reader.fields()[0])});
     bytes += lines.back().text.size();
     if (bytes < most_bytes) continue;

@@ -18,10 +18,6 @@ constexpr std::string_view role_names[] = {"system", "user", "assistant"};
 constexpr const char* conversation_form =
     R"({"messages": [{"role": "user", "content": "…"}, …]}, or {"prompt": "…", "completion": "…"})";
 
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-}
-
 std::optional<JsonItem> find_set(const JsonItem& object, std::string_view key) {
   std::optional<JsonItem> found = object.find(key);
   return found && !found->is_null() ? found : std::nullopt;
@@ -100,6 +96,10 @@ Conversation conversation_of(const JsonItem& line) {
 }
 
 }  // namespace
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
 
 std::string_view name_of(ChatRole role) { return role_names[static_cast<std::size_t>(role)]; }
 

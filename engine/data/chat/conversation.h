@@ -11,6 +11,8 @@ namespace tandem {
 enum class ChatRole : std::uint8_t { system, user, assistant };
 /// "system", "user" or "assistant".
 std::string_view name_of(ChatRole role);
+/// Whether a text is empty or white space.
+bool is_blank(std::string_view text);
 
 struct ChatMessage {
   ChatRole role = ChatRole::user;
