@@ -76,10 +76,9 @@ ConfiguredModel::ConfiguredModel(const Engine& engine, const RunConfig& config, 
 
 void ConfiguredModel::refuse_buckets_that_do_not_fit() const {
   if (!config_.data || config_.data->buckets.lengths.empty() || !has_training_info(file_)) return;
-  Diagnostic d = at(config_.data->buckets.where, "data.buckets",
-                    "a model with training_info has one length of sequences");
-  d.fix = "leave data.buckets out, or the model's training_info";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, at(config_.data->buckets.where, "data.buckets",
+                                   "a model with training_info has one length of sequences", "", "",
+                                   "leave data.buckets out, or the model's training_info"));
 }
 
 const ImportResult& ConfiguredModel::imported(std::int64_t batch, bool training,
@@ -426,10 +425,9 @@ LowerOptions PlacedModel::lower_options() {
       options.keep_float32.push_back(std::move(selector));
       continue;
     }
-    Diagnostic d =
-        at(kept.where, "precision.keep_float32", "\"" + kept.at + "\" matches no operator");
-    d.fix = did_you_mean(nearest_name(kept.at, paths), "`tandem policy names` lists them");
-    errors.push_back(std::move(d));
+    errors.push_back(
+        at(kept.where, "precision.keep_float32", "\"" + kept.at + "\" matches no operator", "", "",
+           did_you_mean(nearest_name(kept.at, paths), "`tandem policy names` lists them")));
   }
   if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
   for (const SplitTable& table : split_tables(config.parameters, graph))

@@ -71,12 +71,11 @@ void ConfiguredModel::refuse_rules_without_operators(const ImportResult& importe
         return p.trained_by_rule && selector.covers_parameter(p.path, p.name);
       });
       if (any) continue;
-      Diagnostic d = at(rule.where, "parameters.train",
-                        "everything trains already: there are no adapters, and \"" + rule.at +
-                            "\" covers no tensor that was recognised as a buffer");
-      d.expected = "parameters.lora as well, or such a tensor";
-      d.fix = "leave it out; parameters.freeze says what does not train";
-      problems.push_back(std::move(d));
+      problems.push_back(at(rule.where, "parameters.train",
+                            "everything trains already: there are no adapters, and \"" + rule.at +
+                                "\" covers no tensor that was recognised as a buffer",
+                            "parameters.lora as well, or such a tensor", "",
+                            "leave it out; parameters.freeze says what does not train"));
     }
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));

@@ -66,11 +66,8 @@ class Checker {
 
   void report(const ConfigValue& value, const std::string& shown, std::string message,
               std::string expected = "", std::string got = "", std::string fix = "") {
-    Diagnostic d = at(value.where, shown, std::move(message));
-    d.expected = std::move(expected);
-    d.got = std::move(got);
-    d.fix = std::move(fix);
-    errors_.push_back(std::move(d));
+    errors_.push_back(at(value.where, shown, std::move(message), std::move(expected),
+                         std::move(got), std::move(fix)));
   }
 
   bool check_value(const ConfigValue& value, const KeyInfo& key, const std::string& shown) {
@@ -148,9 +145,8 @@ class Checker {
       } else if (exact(any)) {
         check(member.value, any, path);
       } else {
-        Diagnostic d = at(member.where, path, "unknown key");
-        d.fix = suggestion(member.key, siblings, shown_prefix);
-        errors_.push_back(std::move(d));
+        errors_.push_back(at(member.where, path, "unknown key", "", "",
+                             suggestion(member.key, siblings, shown_prefix)));
       }
     }
   }

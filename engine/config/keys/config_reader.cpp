@@ -83,11 +83,8 @@ void TableReader::report(const Where& where, std::string_view key, std::string m
                          std::string expected, std::string got, std::string fix) const {
   std::string path = path_;
   if (!key.empty()) path += (path.empty() ? "" : ".") + std::string(key);
-  Diagnostic d = at(where, std::move(path), std::move(message));
-  d.expected = std::move(expected);
-  d.got = std::move(got);
-  d.fix = std::move(fix);
-  errors_.push_back(std::move(d));
+  errors_.push_back(at(where, std::move(path), std::move(message), std::move(expected),
+                       std::move(got), std::move(fix)));
 }
 
 }  // namespace tandem

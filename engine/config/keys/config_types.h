@@ -5,17 +5,12 @@
 #include <string>
 #include <string_view>
 
+#include "engine/graph/structures/where.h"
+
 namespace tandem {
 
 class KeyVisitor;  // engine/config/keys/key_visitor.h
 
-/// Where a value was written; for messages only, so positions never make two configurations differ.
-struct Where {
-  std::string file;  // or "command line"
-  int line = 0;
-  int column = 0;
-  bool operator==(const Where&) const { return true; }
-};
 /// "train.toml:3:10", or "the command line".
 std::string where_text(const Where& where);
 

@@ -74,10 +74,8 @@ Diagnostic toml_problem(const toml::parse_error& error, const Where& where,
       text.starts_with(start) && (text.ends_with("' could not be interpreted as a value") ||
                                   text.ends_with("' is not representable in 64 bits"));
   if (!is_too_large) return at(where, path, "not TOML: " + text);
-  Diagnostic d = at(where, path, "a number is out of range");
-  d.expected = "at most 1.8e308";
-  d.got = text.substr(start.size(), text.rfind('\'') - start.size());
-  return d;
+  return at(where, path, "a number is out of range", "at most 1.8e308",
+            text.substr(start.size(), text.rfind('\'') - start.size()));
 }
 
 struct Converter {
@@ -223,14 +221,6 @@ std::string where_text(const Where& where) {
   return text;
 }
 
-Diagnostic at(const Where& where, std::string path, std::string message) {
-  return {.message = std::move(message),
-          .file = where.file,
-          .line = where.line,
-          .column = where.column,
-          .path = std::move(path)};
-}
-
 /// The line of a dotted key of more parts than a parser that recurses over them can take, or 0.
 int line_of_endless_key(std::string_view text) {
   constexpr int most_parts = 1000;
@@ -295,9 +285,7 @@ void apply_override(ConfigValue& root, const std::string& text, std::vector<Diag
   const Where where{std::string(source)};
   auto [parts, equals] = split_path(text);
   if (equals == std::string::npos || equals == 0 || line_of_endless_key(text) != 0) {
-    Diagnostic d = at(where, text.substr(0, 200), "not a setting");
-    d.expected = "KEY=VALUE";
-    errors.push_back(std::move(d));
+    errors.push_back(at(where, text.substr(0, 200), "not a setting", "KEY=VALUE"));
     return;
   }
   std::string path = text.substr(0, equals), written = text.substr(equals + 1);
@@ -354,10 +342,8 @@ void apply_override(ConfigValue& root, const std::string& text, std::vector<Diag
       const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);
       if (error != std::errc() || end != part.data() + part.size() ||
           index > at_value->items.size()) {
-        Diagnostic d = at(where, path, "no such item of the list");
-        d.expected = "0 to " + std::to_string(at_value->items.size());
-        d.got = part;
-        errors.push_back(std::move(d));
+        errors.push_back(at(where, path, "no such item of the list",
+                            "0 to " + std::to_string(at_value->items.size()), part));
         return;
       }
       if (index == at_value->items.size()) at_value->items.push_back({.where = where});
@@ -374,9 +360,8 @@ void apply_override(ConfigValue& root, const std::string& text, std::vector<Diag
       }
       at_value = child;
     } else {
-      Diagnostic d = at(where, path, "only tables and lists have parts");
-      d.got = describe(*at_value);
-      errors.push_back(std::move(d));
+      errors.push_back(
+          at(where, path, "only tables and lists have parts", "", describe(*at_value)));
       return;
     }
   }

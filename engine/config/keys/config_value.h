@@ -59,9 +59,6 @@ std::string describe(const ConfigValue& value);
 ConfigValue parse_toml(std::string_view text, const std::string& file,
                        std::vector<Diagnostic>& errors);
 
-/// A diagnostic at a place.
-Diagnostic at(const Where& where, std::string path, std::string message);
-
 // TOML spellings: a quoted string ("${" protected), a key (quoted where it has other characters
 // than letters, digits, _ and -; no ${ is replaced in keys), a number that reads back exactly.
 std::string toml_string(std::string_view text);

@@ -20,11 +20,10 @@ int bucket_field(const BucketConfig& config, const char* key, const std::string&
   if (field >= 0) return field;
   std::vector<std::string> names;
   for (const DataField& known : data.fields()) names.push_back(known.name);
-  Diagnostic& d =
-      problems.emplace_back(at(config.where, key, "there is no data field \"" + name + "\""));
-  d.expected = "one of " + joined(names);
-  d.fix = did_you_mean(nearest_name(name, names),
-                       "add it: data.fields." + toml_key(name) + " = " + toml_string(name));
+  problems.push_back(at(
+      config.where, key, "there is no data field \"" + name + "\"", "one of " + joined(names), "",
+      did_you_mean(nearest_name(name, names),
+                   "add it: data.fields." + toml_key(name) + " = " + toml_string(name))));
   return -1;
 }
 
@@ -52,11 +51,10 @@ std::vector<int> cut_fields(const BucketConfig& config, const DataSource& data,
       cut.push_back(field);
       continue;
     }
-    Diagnostic& d = problems.emplace_back(
-        at(config.where, key, "\"" + name + "\" is not as long as data.buckets.field"));
-    d.expected = std::to_string(longest) + " along the first axis of a sample";
-    d.got = to_string(found.sample);
-    d.fix = "leave it out";
+    problems.push_back(at(config.where, key,
+                          "\"" + name + "\" is not as long as data.buckets.field",
+                          std::to_string(longest) + " along the first axis of a sample",
+                          to_string(found.sample), "leave it out"));
   }
   return cut;
 }
@@ -95,13 +93,13 @@ void add_buckets(const BucketConfig& config, DataSets& sets) {
     const DataField& found = data.fields()[static_cast<std::size_t>(field)];
     const bool is_sequence = !found.sample.shape.empty() && found.sample.dtype != DType::boolean;
     if (!is_sequence || !is_as_long(found, config.lengths.back())) {
-      Diagnostic& d = problems.emplace_back(at(
+      problems.push_back(at(
           config.where, "data.buckets.lengths",
           is_sequence ? "the last bucket is not as long as the samples of \"" + config.field + "\""
-                      : "samples of \"" + config.field + "\" are no sequences"));
-      d.expected = is_sequence ? std::to_string(found.sample.shape[0]) : "numbers along an axis";
-      d.got = is_sequence ? std::to_string(config.lengths.back()) : to_string(found.sample);
-      d.fix = "tokens(length=…), split(…, max=…) and data.length say how long samples are";
+                      : "samples of \"" + config.field + "\" are no sequences",
+          is_sequence ? std::to_string(found.sample.shape[0]) : "numbers along an axis",
+          is_sequence ? std::to_string(config.lengths.back()) : to_string(found.sample),
+          "tokens(length=…), split(…, max=…) and data.length say how long samples are"));
     }
   }
   std::vector<int> cut;

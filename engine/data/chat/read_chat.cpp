@@ -62,22 +62,19 @@ std::unique_ptr<const ChatEncoder> make_encoder(const DataConfig& config,
   auto encoder = std::make_unique<ChatEncoder>(chat_template_of(kind), kind.system,
                                                Tokenizer::read(kind.tokenizer));
   if (const auto missing = encoder->missing_tokens(); !missing.empty()) {
-    Diagnostic& d =
-        errors.emplace_back(at(config.where, "data.template",
-                               "the template \"" + kind.style.name +
-                                   "\" is for another tokenizer: " + shown_path(kind.tokenizer) +
-                                   " has no token " + joined(missing)));
-    d.expected = "a tokenizer of " + encoder->style().models;
-    d.fix =
-        "name the template of the model, or write texts for the roles: data.template = { user = "
-        "\"…{content}…\", assistant = \"…{content}…\" }";
+    errors.push_back(
+        at(config.where, "data.template",
+           "the template \"" + kind.style.name + "\" is for another tokenizer: " +
+               shown_path(kind.tokenizer) + " has no token " + joined(missing),
+           "a tokenizer of " + encoder->style().models, "",
+           "name the template of the model, or write texts for the roles: data.template = { user = "
+           "\"…{content}…\", assistant = \"…{content}…\" }"));
     return nullptr;
   }
   if (kind.pad >= encoder->tokenizer().size()) {
-    Diagnostic& d =
-        errors.emplace_back(at(kind.pad_where, "data.pad", "this id is not in the vocabulary"));
-    d.expected = "0 to " + std::to_string(encoder->tokenizer().size() - 1);
-    d.got = std::to_string(kind.pad);
+    errors.push_back(at(kind.pad_where, "data.pad", "this id is not in the vocabulary",
+                        "0 to " + std::to_string(encoder->tokenizer().size() - 1),
+                        std::to_string(kind.pad)));
     return nullptr;
   }
   return encoder;

@@ -99,17 +99,15 @@ std::string_view table_kind(std::string_view path) {
 }
 
 Diagnostic refused_table(const std::string& path, std::string_view kind, const Where& where) {
-  Diagnostic d = at(
+  return at(
       where, "",
       "data.kind = \"text\" reads all of a file as text, and the name says that this is a table: " +
-          path);
-  d.expected = "text in a file with another name, such as .txt";
-  d.fix =
+          path,
+      "text in a file with another name, such as .txt", "",
       "write the texts themselves into a .txt file, or read the column that has them: data.kind = "
       "\"" +
-      std::string(kind) +
-      "\" with fields like { from = \"COLUMN\", as = [ \"tokens(length=256)\" ] }";
-  return d;
+          std::string(kind) +
+          "\" with fields like { from = \"COLUMN\", as = [ \"tokens(length=256)\" ] }");
 }
 
 std::vector<std::string> text_paths(const SplitConfig& split, std::vector<Diagnostic>& errors) {

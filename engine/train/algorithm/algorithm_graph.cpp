@@ -369,13 +369,13 @@ Loss algorithm_loss(GraphBuilder& g, const TrainingAlgorithm& algorithm, const L
   const NamedValue* output = name.empty() ? nullptr : g.graph().find_output(name);
   if (output == nullptr || g.type(output->value).elements() != 1 ||
       !is_float(g.dtype(output->value))) {
-    Diagnostic d = at(config.where, "loss.output", "the model's training has no such loss to log");
-    d.expected = "an output that is one floating-point number and needs no gradient";
-    d.got = name.empty()        ? "no Gradient of such a value"
-            : output == nullptr ? "'" + name + "'"
-                                : "'" + name + "': " + to_string(g.type(output->value));
-    d.fix = "name one: [loss] output = \"NAME\"";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(ErrorKind::usage,
+                at(config.where, "loss.output", "the model's training has no such loss to log",
+                   "an output that is one floating-point number and needs no gradient",
+                   name.empty()        ? "no Gradient of such a value"
+                   : output == nullptr ? "'" + name + "'"
+                                       : "'" + name + "': " + to_string(g.type(output->value)),
+                   "name one: [loss] output = \"NAME\""));
   }
   g.set_scope({"loss.total", Phase::forward, {}});
   Loss loss;

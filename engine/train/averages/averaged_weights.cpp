@@ -38,21 +38,21 @@ class AveragesOf {
       add(parameter);
     }
     if (!any) {
-      Diagnostic d =
-          at(where_, key + ".at", "\"" + at_ + "\" matches no parameter that is trained");
-      d.fix = did_you_mean(nearest_name(at_, names), "`tandem inspect MODEL` lists them");
-      throw Error(ErrorKind::usage, std::move(d));
+      throw Error(
+          ErrorKind::usage,
+          at(where_, key + ".at", "\"" + at_ + "\" matches no parameter that is trained", "", "",
+             did_you_mean(nearest_name(at_, names), "`tandem inspect MODEL` lists them")));
     }
     return {key, average_};
   }
 
  private:
   [[noreturn]] void refuse_split(const State& parameter, const std::string& key) const {
-    Diagnostic d =
-        at(where_, key + ".at", "no average is kept of a table that is stored as split_bfloat16");
-    d.got = parameter.path;
-    d.fix = "let the selector name other parameters, or leave the table out of parameters.storage";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(
+        ErrorKind::usage,
+        at(where_, key + ".at", "no average is kept of a table that is stored as split_bfloat16",
+           "", parameter.path,
+           "let the selector name other parameters, or leave the table out of parameters.storage"));
   }
 
   /// a (1 - rate) + w rate: exactly w where the rate is 1, exactly a where it is 0.

@@ -168,12 +168,10 @@ std::vector<Diagnostic> weightless_means(const RunConfig& config, const DataSour
     if (term.reduction != LossReduction::mean || samples.empty()) continue;
     if (sum_of_weights(term, source, samples) != 0) continue;
     const ZeroWeights reason = reason_of(term, source, samples);
-    Diagnostic d = at(term.where, "loss." + term.name,
-                      "the weighted mean over " + what + " is 0 / 0: " + reason.why);
-    d.expected = reason.expected;
-    d.got = reason.got;
-    d.fix = "use a larger batch_size, reduction = \"sum\", or other " + reason.key;
-    found.push_back(std::move(d));
+    found.push_back(at(term.where, "loss." + term.name,
+                       "the weighted mean over " + what + " is 0 / 0: " + reason.why,
+                       reason.expected, reason.got,
+                       "use a larger batch_size, reduction = \"sum\", or other " + reason.key));
   }
   return found;
 }

@@ -37,14 +37,12 @@ std::optional<Diagnostic> foreign_tokenizer(const DataConfig& data, const std::s
   if (path.empty()) return std::nullopt;
   const std::int64_t ids = Tokenizer::read(path)->size();
   if (ids <= rows) return std::nullopt;
-  Diagnostic d = at(data.where, "data.tokenizer",
-                    path + " has ids up to " + std::to_string(ids - 1) + ", \"" + table +
-                        "\" has " + std::to_string(rows) + " rows: is it this model's tokenizer?");
-  d.expected = "ids up to " + std::to_string(rows - 1);
-  d.got = std::to_string(ids - 1);
-  d.fix = "take the tokenizer.json that belongs to the model; for tokens that are new, " +
-          rows_line({{table, ids}});
-  return d;
+  return at(data.where, "data.tokenizer",
+            path + " has ids up to " + std::to_string(ids - 1) + ", \"" + table + "\" has " +
+                std::to_string(rows) + " rows: is it this model's tokenizer?",
+            "ids up to " + std::to_string(rows - 1), std::to_string(ids - 1),
+            "take the tokenizer.json that belongs to the model; for tokens that are new, " +
+                rows_line({{table, ids}}));
 }
 
 }  // namespace tandem

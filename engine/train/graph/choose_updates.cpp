@@ -62,13 +62,10 @@ std::optional<Diagnostic> wrong_kind(const Chosen& chosen) {
   const TensorType& type = chosen.parameter.start.type();
   if (!kind->whole_row || type.rank() >= 2) return std::nullopt;
   const std::string name = "\"" + std::string(chosen.options.name()) + "\"";
-  Diagnostic d =
-      at(chosen.where, chosen.parameter.path, chosen.kind_key + " = " + name + " works on rows");
-  d.fix = "give it another kind, and " + name +
-          " to the tables only: groups = [ { at = \"TABLE:weight\", kind = " + name + " } ]";
-  d.expected = "a parameter of at least two dimensions";
-  d.got = to_string(type);
-  return d;
+  return at(chosen.where, chosen.parameter.path, chosen.kind_key + " = " + name + " works on rows",
+            "a parameter of at least two dimensions", to_string(type),
+            "give it another kind, and " + name +
+                " to the tables only: groups = [ { at = \"TABLE:weight\", kind = " + name + " } ]");
 }
 
 ValueId accumulate(GraphBuilder& g, const State& parameter, ValueId gradient, MicroBatchKind kind) {

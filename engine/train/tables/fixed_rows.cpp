@@ -15,23 +15,16 @@
 namespace tandem {
 namespace {
 
-Diagnostic no_parameter(const FixedRowsRule& rule, const Graph& graph) {
-  Diagnostic d = at(rule.where, "", "\"" + rule.at + "\" matches no parameter");
-  d.fix = ParameterNames(graph).no_match_fix(rule.at, graph);
-  return d;
-}
-
 // The type of the whole parameter, over all ranks.
 const TensorType& whole_type(const State& state) {
   return state.shard ? state.shard->whole : state.start.type();
 }
 
 Diagnostic no_row(const FixedRowsRule& rule, const State& state, std::int64_t row) {
-  Diagnostic d = at(rule.where, state.path, "there is no row " + std::to_string(row));
   const Shape& shape = whole_type(state).shape;
-  d.expected = shape.empty() ? "a parameter with rows" : "0 to " + std::to_string(shape[0] - 1);
-  d.got = to_string(whole_type(state));
-  return d;
+  return at(rule.where, state.path, "there is no row " + std::to_string(row),
+            shape.empty() ? "a parameter with rows" : "0 to " + std::to_string(shape[0] - 1),
+            to_string(whole_type(state)));
 }
 
 // The rows as the parameter counts them: for a cache, those that it has, by their places in it; for
@@ -65,11 +58,8 @@ ValueId integer(GraphBuilder& g, std::int64_t value, DType dtype) {
 
 [[noreturn]] void refuse(const FixedRows& fixed, const State& parameter, std::string message,
                          std::string expected, std::string got, std::string fix) {
-  Diagnostic d = at(fixed.rule->where, parameter.path, std::move(message));
-  d.expected = std::move(expected);
-  d.got = std::move(got);
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, at(fixed.rule->where, parameter.path, std::move(message),
+                                   std::move(expected), std::move(got), std::move(fix)));
 }
 
 }  // namespace
@@ -99,7 +89,10 @@ std::vector<FixedRows> fixed_rows(const ParametersConfig& config, const Graph& g
     all.push_back(std::move(fixed));
   }
   for (std::size_t i = 0; i < is_used.size(); ++i) {
-    if (!is_used[i]) problems.push_back(no_parameter(config.fixed_rows[i], graph));
+    const FixedRowsRule& rule = config.fixed_rows[i];
+    if (!is_used[i])
+      problems.push_back(at(rule.where, "", "\"" + rule.at + "\" matches no parameter", "", "",
+                            ParameterNames(graph).no_match_fix(rule.at, graph)));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   return all;

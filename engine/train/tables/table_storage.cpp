@@ -24,11 +24,8 @@ constexpr const char* what_reads =
 
 void refuse_split_table(const SplitTable& table, const std::string& path, std::string message,
                         std::string expected, std::string got, std::string fix) {
-  Diagnostic d = at(table.rule->where, path, std::move(message));
-  d.expected = std::move(expected);
-  d.got = std::move(got);
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, at(table.rule->where, path, std::move(message), std::move(expected),
+                                   std::move(got), std::move(fix)));
 }
 
 std::vector<SplitTable> split_tables(const ParametersConfig& config, const Graph& graph) {
@@ -42,9 +39,8 @@ std::vector<SplitTable> split_tables(const ParametersConfig& config, const Graph
     for (const State& state : graph.states)
       any = any || (is_parameter(state) && names.covers(selector, state));
     if (any) continue;
-    Diagnostic d = at(rule.where, "", "\"" + rule.at + "\" matches no parameter");
-    d.fix = names.no_match_fix(rule.at, graph);
-    problems.push_back(std::move(d));
+    problems.push_back(at(rule.where, "", "\"" + rule.at + "\" matches no parameter", "", "",
+                          names.no_match_fix(rule.at, graph)));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   std::vector<SplitTable> tables;

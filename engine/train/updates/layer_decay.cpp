@@ -105,12 +105,12 @@ void decay_by_layers(const Graph& graph, const OptimizerConfig& config, std::vec
                      std::vector<std::string>& notes) {
   const LayerNumbers numbers = number_layers(graph);
   if (numbers.blocks == 0) {
-    Diagnostic d = at(config.where, "optimizer.layer_decay",
-                      "the network has no blocks by which rates could decay");
-    d.expected = "parameters with a number in their path, like \"layers.3.fc1:weight\"";
-    d.got = chosen.empty() ? "" : "\"" + chosen[0].parameter.path + "\"";
-    d.fix = "set learning rates in optimizer.groups";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(ErrorKind::usage,
+                at(config.where, "optimizer.layer_decay",
+                   "the network has no blocks by which rates could decay",
+                   "parameters with a number in their path, like \"layers.3.fc1:weight\"",
+                   chosen.empty() ? "" : "\"" + chosen[0].parameter.path + "\"",
+                   "set learning rates in optimizer.groups"));
   }
   std::map<std::string, int> layer_of;
   for (std::size_t i = 0; i < graph.states.size(); ++i) {

@@ -26,8 +26,8 @@ class Selectors {
       return s.kind == StateKind::parameter && names.covers(selector, s);
     });
     if (any) return selector;
-    Diagnostic& d = problems.emplace_back(at(where, "", "\"" + text + "\" matches no parameter"));
-    d.fix = names.no_match_fix(text, graph_);
+    problems.push_back(at(where, "", "\"" + text + "\" matches no parameter", "", "",
+                          names.no_match_fix(text, graph_)));
     return selector;
   }
 
@@ -53,15 +53,13 @@ class Selectors {
                                  [](const FreezeRule* rule) { return rule->until || rule->from; });
   std::vector<Diagnostic> problems;
   for (const FreezeRule* rule : frozen) {
-    Diagnostic d =
-        at(rule->where, "parameters.freeze", "nothing to train: every parameter is frozen");
-    d.fix =
+    problems.push_back(at(
+        rule->where, "parameters.freeze", "nothing to train: every parameter is frozen", "",
+        "\"" + rule->at + "\"" + (rule->until ? " until " + to_string(*rule->until) : "") +
+            (rule->from ? " from " + to_string(*rule->from) : ""),
         later ? "leave a parameter out of parameters.freeze: each step must train one, also before "
                 "an `until` and after a `from`"
-              : "leave a parameter out of parameters.freeze";
-    d.got = "\"" + rule->at + "\"" + (rule->until ? " until " + to_string(*rule->until) : "") +
-            (rule->from ? " from " + to_string(*rule->from) : "");
-    problems.push_back(std::move(d));
+              : "leave a parameter out of parameters.freeze"));
   }
   throw Error(ErrorKind::usage, std::move(problems));
 }
@@ -219,15 +217,14 @@ void refuse_other_kinds(const std::map<std::string, std::string>& before, const 
     const std::string more =
         other.parameters > 1 ? " and " + std::to_string(other.parameters - 1) + " more" : "";
     const std::string them = other.parameters > 1 ? "them" : "it";
-    Diagnostic d = at(other.first->where, other.first->kind_key,
-                      "the run has trained \"" + other.first->parameter.path + "\"" + more +
-                          " with another kind of optimizer, which may not change on resume");
-    d.fix = "give " + them + " the kind \"" + other.before +
-            "\" (optimizer.kind, or that of a group that covers " + them +
-            "; lr and other numbers may change), or start a new run without --resume";
-    d.expected = other.before;
-    d.got = other.first->options.name();
-    problems.push_back(std::move(d));
+    problems.push_back(
+        at(other.first->where, other.first->kind_key,
+           "the run has trained \"" + other.first->parameter.path + "\"" + more +
+               " with another kind of optimizer, which may not change on resume",
+           other.before, other.first->options.name(),
+           "give " + them + " the kind \"" + other.before +
+               "\" (optimizer.kind, or that of a group that covers " + them +
+               "; lr and other numbers may change), or start a new run without --resume"));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
