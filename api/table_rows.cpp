@@ -20,11 +20,9 @@ namespace {
 
 [[noreturn]] void fail_rows(const ShapeRule& rule, std::string message, std::string expected,
                             std::string fix = "") {
-  Diagnostic d = at(rule.where, "parameters.shape", std::move(message));
-  d.expected = std::move(expected);
-  d.got = "vocabulary(" + rule.vocabulary + ")";
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              at(rule.where, "parameters.shape", std::move(message), std::move(expected),
+                 "vocabulary(" + rule.vocabulary + ")", std::move(fix)));
 }
 
 /// The vocabulary of a field in a run directory; the name is empty where the field has none.
@@ -67,7 +65,7 @@ std::vector<RowsRule> rows_rules(const RunConfig& config, const VocabularyRows& 
   std::vector<RowsRule> rules;
   for (const ShapeRule& rule : config.parameters.shape) {
     const std::int64_t rows = rule.vocabulary.empty() ? rule.rows : vocabulary_rows(rule);
-    rules.push_back({rule.at, rows, rule.where.file, rule.where.line, rule.where.column});
+    rules.push_back({rule.at, rows, rule.where});
   }
   return rules;
 }

@@ -19,14 +19,6 @@ namespace {
 constexpr const char* what_reads =
     "only lookups (Gather along axis 0) may read a table whose rows [parameters] shape sets";
 
-Diagnostic at(const RowsRule& rule, std::string message, std::string path = "") {
-  return {.message = std::move(message),
-          .file = rule.file,
-          .line = rule.line,
-          .column = rule.column,
-          .path = std::move(path)};
-}
-
 // The modules that look a table up, by its name: what ParameterNames has once nodes are lowered.
 std::multimap<std::string, std::string> names_by_lookups(const OnnxFile::Content& file,
                                                          const std::vector<bool>& needed) {
@@ -74,9 +66,9 @@ std::map<std::string, const RowsRule*> covered(
       result[first == shared.end() ? tensor.name() : first->second] = &rule;
     }
     if (any) continue;
-    Diagnostic d = at(rule, "\"" + rule.at + "\" matches no parameter");
-    d.fix = did_you_mean(nearest_name(rule.at, names), "`tandem inspect MODEL` lists them");
-    problems.push_back(std::move(d));
+    problems.push_back(
+        at(rule.where, "", "\"" + rule.at + "\" matches no parameter", "", "",
+           did_you_mean(nearest_name(rule.at, names), "`tandem inspect MODEL` lists them")));
   }
   return result;
 }
@@ -104,24 +96,21 @@ GrownTables grown_tables(const OnnxFile::Content& file, const std::vector<bool>&
   for (const auto& [name, rule] : chosen) {
     TensorType type = file.initializers.at(name).type();
     if (type.shape.empty()) {
-      problems.push_back(at(*rule, "a scalar has no rows", name));
+      problems.push_back(at(rule->where, name, "a scalar has no rows"));
       continue;
     }
     if (rule->rows < 1) {
-      Diagnostic d = at(*rule, "bad number of rows", name);
-      d.expected = "1 or more";
-      d.got = std::to_string(rule->rows);
-      problems.push_back(std::move(d));
+      problems.push_back(
+          at(rule->where, name, "bad number of rows", "1 or more", std::to_string(rule->rows)));
       continue;
     }
     if (type.shape[0] == rule->rows) continue;
     type.shape[0] = rule->rows;
     const auto most = file.limits.tensor_bytes / static_cast<std::int64_t>(size_of(type.dtype));
     if (!checked_elements(type.shape, most)) {
-      Diagnostic d = at(*rule, "the table would be too large", name);
-      d.expected = fmt::format("at most {} bytes", file.limits.tensor_bytes);
-      d.got = to_string(type);
-      problems.push_back(std::move(d));
+      problems.push_back(at(rule->where, name, "the table would be too large",
+                            fmt::format("at most {} bytes", file.limits.tensor_bytes),
+                            to_string(type)));
       continue;
     }
     tables.emplace(name, std::move(type));
@@ -139,9 +128,8 @@ GrownTables grown_tables(const OnnxFile::Content& file, const std::vector<bool>&
       if (wrong.empty()) continue;
       std::string path = modules.operator_path(node);
       if (path.empty()) path = node.name().empty() ? node.op_type() : node.name();
-      Diagnostic d = at(*chosen.at(name), what_reads, name);
-      d.got = fmt::format("{} ({})", path, wrong);
-      problems.push_back(std::move(d));
+      problems.push_back(
+          at(chosen.at(name)->where, name, what_reads, "", fmt::format("{} ({})", path, wrong)));
     }
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));

@@ -11,7 +11,9 @@
 #include "engine/graph/error.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/structures/out_of_line.h"
+#include "engine/graph/structures/where.h"
 #include "engine/operators/operator.h"
+#include "engine/passes/adapters/weight_adapters.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/randomness.h"
 #include "importer/file/onnx_file.h"
@@ -24,18 +26,7 @@ namespace tandem {
 struct RowsRule {
   std::string at;  // a selector
   std::int64_t rows = 0;
-  std::string file;  // where the rule was written, for messages
-  int line = 0, column = 0;
-};
-
-/// Adapters of low rank that belong to a weight of the file, in its orientation: their product
-/// times `scale` is added to the weight. [in, out] = a b; with `out_first`, [out, in, ...] = b a.
-struct WeightAdapters {
-  std::string weight;  // the initializer's name
-  bool out_first = false;
-  double scale = 1;
-  HostTensor a, b;
-  bool are_inputs = false;  // inputs of the model, which takes zeros where they are not fed
+  Where where = {};
 };
 
 /// The mode of operators whose path a selector matches. If several rules match, the last one

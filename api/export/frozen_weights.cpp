@@ -45,14 +45,17 @@ void remove_adapters(CheckpointContent& content, const std::vector<AdaptedWeight
   std::erase_if(content.model, [&](const NamedTensor& t) { return gone.contains(t.name); });
 }
 
-[[noreturn]] void refuse_magnitudes(const AdaptedWeight& weight) {
-  throw Error(
-      ErrorKind::usage,
-      Diagnostic{.message = "adapters with magnitudes (dora) scale the weight itself, which "
-                            "nodes next to its product cannot do",
-                 .path = weight.path,
-                 .expected = "adapters without dora",
-                 .fix = "export with --lora merged or --format peft"});
+std::vector<HostTensor> parts_of(CheckpointContent& content, const AdaptedWeight& weight) {
+  std::vector<HostTensor> parts;
+  for (const std::string& part : weight.parts()) parts.push_back(tensor_of(content, part).tensor);
+  return parts;
+}
+
+[[noreturn]] void refuse_nodes(const AdaptedWeight& weight, const AdapterKind& kind) {
+  throw Error(ErrorKind::usage, Diagnostic{.message = std::string(kind.not_written),
+                                           .path = weight.path,
+                                           .expected = "adapters without " + std::string(kind.name),
+                                           .fix = "export with --lora merged or --format peft"});
 }
 
 }  // namespace
@@ -108,10 +111,7 @@ void restore_frozen_states(StateStore& states, const CheckpointContent& content,
 void merge_adapters(CheckpointContent& content, const std::vector<AdaptedWeight>& adapted) {
   for (const AdaptedWeight& weight : adapted) {
     NamedTensor& own = tensor_of(content, weight.name);
-    const HostTensor magnitude =
-        weight.rule.dora ? tensor_of(content, weight.magnitude()).tensor : HostTensor();
-    own.tensor = merged_weight(weight, own.tensor, tensor_of(content, weight.a()).tensor,
-                               tensor_of(content, weight.b()).tensor, magnitude);
+    own.tensor = merged_weight(weight, own.tensor, parts_of(content, weight));
   }
   remove_adapters(content, adapted);
 }
@@ -121,10 +121,10 @@ std::vector<WeightAdapters> take_adapters(CheckpointContent& content,
                                           bool are_inputs) {
   std::vector<WeightAdapters> result;
   for (const AdaptedWeight& weight : adapted) {
-    if (weight.rule.dora) refuse_magnitudes(weight);
-    result.push_back({weight.name, weight.out_first, weight.rule.scale(),
-                      tensor_of(content, weight.a()).tensor, tensor_of(content, weight.b()).tensor,
-                      are_inputs});
+    const AdapterKind kind = weight.rule.kind();
+    if (!kind.not_written.empty()) refuse_nodes(weight, kind);
+    result.push_back({weight.name, weight.out_first, weight.rule.scale(), are_inputs});
+    kind.write(weight, parts_of(content, weight), result.back());
   }
   remove_adapters(content, adapted);
   return result;

@@ -22,11 +22,11 @@ void restore_frozen_states(StateStore& states, const CheckpointContent& content,
                            const RunConfig& config, const Graph& graph, const LoadingParts& parts,
                            const std::string& path);
 
-/// Adds the product of its adapters to each weight and removes the adapters.
+/// Merges its adapters into each weight and removes them.
 void merge_adapters(CheckpointContent& content, const std::vector<AdaptedWeight>& adapted);
 
 /// Removes the adapters from the content and returns them: initializers of an exported model, or
-/// the values of its adapter inputs. Throws Error{usage} if an adapter has a magnitude (DoRA).
+/// the values of its adapter inputs. Throws Error{usage} for kinds that nodes cannot compute.
 std::vector<WeightAdapters> take_adapters(CheckpointContent& content,
                                           const std::vector<AdaptedWeight>& adapted,
                                           bool are_inputs);

@@ -1,10 +1,7 @@
 #include "api/export/onnx_adapter.h"
 
-#include <utility>
-
 #include "api/export/frozen_weights.h"
 #include "engine/graph/error.h"
-#include "importer/file/adapter_operands.h"
 
 namespace tandem::api {
 OnnxAdapter onnx_adapter(CheckpointContent content, ConfiguredModel& model) {
@@ -14,9 +11,8 @@ OnnxAdapter onnx_adapter(CheckpointContent content, ConfiguredModel& model) {
                                              .fix = "write an .onnx"});
   OnnxAdapter result;
   for (const WeightAdapters& adapters : take_adapters(content, model.adapted(), true)) {
-    AdapterOperands operands = adapter_operands(adapters);
-    result.tensors.push_back({std::move(operands.a_name), std::move(operands.a)});
-    result.tensors.push_back({std::move(operands.b_name), std::move(operands.b)});
+    for (const AdapterOperand& operand : adapters.operands)
+      result.tensors.push_back({adapters.name_of(operand), operand.value});
   }
   if (!content.model.empty())
     result.warnings.push_back(

@@ -49,9 +49,7 @@ class PeftExport {
   }
 
   const HostTensor& adapter(const std::string& name) const {
-    for (const NamedTensor& tensor : content_.model) {
-      if (tensor.name == name) return tensor.tensor;
-    }
+    if (const NamedTensor* tensor = find_tensor(name)) return tensor->tensor;
     refuse_peft(name, "the checkpoint does not have this adapter", "", "",
                 "parameters.lora may not change after the training");
   }
@@ -91,43 +89,37 @@ class PeftExport {
     if (weight.rule.dropout != dropout)
       refuse_peft(weight.path, "PEFT has one dropout for all adapters", std::to_string(dropout),
                   std::to_string(weight.rule.dropout), without_peft);
-    if (weight.rule.dora != is_dora())
-      refuse_peft(weight.path, "PEFT has one use_dora for all adapters",
-                  is_dora() ? "dora = true" : "dora = false", is_dora() ? "false" : "true",
-                  without_peft);
+    for (const AdapterKind& kind : all_adapters()) {
+      const bool first = model_.adapted()[0].rule.*kind.flag;
+      if (kind.scale != nullptr || weight.rule.*kind.flag == first) continue;
+      refuse_peft(weight.path, "PEFT has one " + std::string(kind.peft_flag) + " for all adapters",
+                  std::string(kind.name) + (first ? " = true" : " = false"),
+                  first ? "false" : "true", without_peft);
+    }
     if (!targets_.insert(module).second)
       refuse_peft(weight.name, "two weights with adapters belong to one module",
                   "a weight for each module", module, without_peft);
     ranks_[module] = weight.rule.rank;
     alphas_[module] = alpha_of(weight.rule);
-    const HostTensor &a = adapter(weight.a()), &b = adapter(weight.b());
-    // b of [r, out] and a of [in, r] are the transposes of PEFT's matrices.
-    add_tensor(module, "lora_A.weight", weight.out_first ? a : turned_matrix(a));
-    add_tensor(module, "lora_B.weight", weight.out_first ? b : turned_matrix(b));
-    if (weight.rule.dora) add_magnitude(module, weight);
-    for (const std::string& part : weight.parts()) taken_.insert(part);
+    for (const AdapterPart& part : weight.rule.kind().parts) {
+      const std::string state = weight.state_of(part.name);
+      add_tensor(module, std::string(part.peft_name), part.peft(weight, adapter(state)));
+      taken_.insert(state);
+    }
   }
 
-  // A vector of a Linear; of a convolution in the shape that its result is multiplied in.
-  void add_magnitude(const std::string& module, const AdaptedWeight& weight) {
-    const HostTensor& magnitude = adapter(weight.magnitude());
-    Shape shape(weight.type.shape.size(), 1);
-    shape[1] = weight.outputs();
-    const bool is_linear = shape.size() == 2;
-    add_tensor(module, "lora_magnitude_vector",
-               is_linear ? magnitude : magnitude.reshaped(std::move(shape)));
-  }
-
-  bool is_dora() const { return model_.adapted()[0].rule.dora; }
-
-  // PEFT has one kind of scaling for all adapters: rank-stabilised if all of them are.
-  bool is_rslora() const {
+  bool all_are(const AdapterKind& kind) const {
     const std::vector<AdaptedWeight>& adapted = model_.adapted();
     return std::all_of(adapted.begin(), adapted.end(),
-                       [](const AdaptedWeight& weight) { return weight.rule.rslora; });
+                       [&](const AdaptedWeight& weight) { return weight.rule.*kind.flag; });
   }
+  // PEFT has one scale for all adapters; where rules differ in it, alpha makes up for it.
   double alpha_of(const AdapterRule& rule) const {
-    const bool is_as_written = rule.rslora == is_rslora();
+    const std::vector<AdapterKind>& kinds = all_adapters();
+    const bool is_as_written =
+        std::all_of(kinds.begin(), kinds.end(), [&](const AdapterKind& kind) {
+          return kind.scale == nullptr || rule.*kind.flag == all_are(kind);
+        });
     return is_as_written ? rule.alpha : rule.scale() * static_cast<double>(rule.rank);
   }
 
@@ -221,24 +213,24 @@ class PeftExport {
 
   std::string config() const {
     const AdapterRule& first = model_.adapted()[0].rule;
+    const PeftKeys keys = first.kind().peft;
     PeftJson config;
-    config["peft_type"] = "LORA";
+    config["peft_type"] = keys.type;
     config["task_type"] = nullptr;
     config["base_model_name_or_path"] =
         std::filesystem::path(model_.config().model.file).filename().string();
     config["inference_mode"] = true;
     config["r"] = first.rank;
-    config["lora_alpha"] = alpha_of(first);
-    config["lora_dropout"] = first.dropout;
+    config[std::string(keys.alpha)] = alpha_of(first);
+    config[std::string(keys.dropout)] = first.dropout;
     config["target_modules"] = target_entries(targets_, known_);
     config["modules_to_save"] = saved_.empty() ? PeftJson() : PeftJson(saved_);
     config["rank_pattern"] = pattern_entries(ranks_, first.rank);
     config["alpha_pattern"] = pattern_entries(alphas_, alpha_of(first));
-    config["bias"] = "none";
-    config["fan_in_fan_out"] = false;
-    config["init_lora_weights"] = true;
-    config["use_rslora"] = is_rslora();
-    config["use_dora"] = is_dora();
+    config.update(PeftJson::parse(keys.constants));
+    for (const AdapterKind& kind : all_adapters()) {
+      if (!kind.peft_flag.empty()) config[std::string(kind.peft_flag)] = all_are(kind);
+    }
     config["layers_to_transform"] = nullptr;
     config["layers_pattern"] = nullptr;
     config["revision"] = nullptr;

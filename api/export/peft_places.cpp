@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 
+#include "engine/formats/transposed_matrix.h"
 #include "engine/graph/error.h"
 #include "engine/operators/operator.h"
 #include "importer/parameter_path.h"
@@ -145,26 +145,12 @@ bool is_in_first(const Graph& graph, const State& state) {
          });
 }
 
-HostTensor turned_matrix(const HostTensor& matrix) {
-  const HostTensor from = matrix.converted(DType::float32);
-  const std::int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
-  HostTensor to(TensorType{DType::float32, {columns, rows}});
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c)
-      to.as<float>()[static_cast<std::size_t>(c * rows + r)] =
-          from.as<float>()[static_cast<std::size_t>(r * columns + c)];
-  }
-  return to;
-}
-
 HostTensor as_module_has_it(const NamedTensor& tensor, const PeftPlace& place, const Graph& graph) {
   const State* state = graph.find_state(tensor.name);
   if (place.by_name || state == nullptr) return tensor.tensor;
-  if (is_in_first(graph, *state)) return turned_matrix(tensor.tensor);
+  if (is_in_first(graph, *state)) return transposed_matrix(tensor.tensor.converted(DType::float32));
   if (place.role != "bias" || tensor.tensor.shape().size() < 2) return tensor.tensor;
-  HostTensor line(TensorType{tensor.tensor.dtype(), {tensor.tensor.type().elements()}});
-  std::memcpy(line.data(), tensor.tensor.data(), tensor.tensor.bytes());
-  return line;
+  return tensor.tensor.reshaped({tensor.tensor.type().elements()});
 }
 
 std::string PeftNames::renamed_name(std::string name, bool& has_prefix) const {

@@ -45,9 +45,6 @@ bool is_in_first(const Graph& graph, const State& state);
 /// folded into another form.
 HostTensor as_module_has_it(const NamedTensor& tensor, const PeftPlace& place, const Graph& graph);
 
-/// A matrix [rows, columns] transposed to [columns, rows], as float32.
-HostTensor turned_matrix(const HostTensor& matrix);
-
 /// Names of the base model that PEFT adapts: without the prefix of --strip, with that of --add.
 class PeftNames {
  public:

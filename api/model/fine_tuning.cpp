@@ -7,38 +7,11 @@
 #include "engine/train/loading/initialise.h"
 
 namespace tandem::api {
-namespace {
-
-Diagnostic place_of_rule(const Where& where) {
-  Diagnostic d;
-  d.file = where.file;
-  d.line = where.line;
-  d.column = where.column;
-  return d;
-}
-
-std::vector<LayerRule> layer_rules(const RunConfig& config) {
-  std::vector<LayerRule> rules;
-  for (const HeadRule& rule : config.parameters.head)
-    rules.push_back({rule.classes, rule.at, place_of_rule(rule.where)});
-  return rules;
-}
-
-std::vector<AdapterRule> adapter_rules(const RunConfig& config) {
-  std::vector<AdapterRule> rules;
-  for (const LoraRule& rule : config.parameters.lora)
-    rules.push_back({rule.at, rule.rank, rule.alpha, rule.dropout, rule.rslora, rule.dora,
-                     place_of_rule(rule.where)});
-  return rules;
-}
-
-}  // namespace
-
 void FineTuning::resize(const OnnxFile& file, ImportOptions& options) {
   if (config_.parameters.head.empty()) return;
   if (!has_heads_) {
-    heads_ =
-        resized_layers(import_graph(file, engine_.operators, options).graph, layer_rules(config_));
+    heads_ = resized_layers(import_graph(file, engine_.operators, options).graph,
+                            config_.parameters.head);
     has_heads_ = true;
   }
   for (const ResizedState& head : heads_) options.resized[head.name] = head.shape;
@@ -66,9 +39,8 @@ void FineTuning::start_heads(Graph& graph) {
 void FineTuning::adapt(const ImportOptions& options, Graph& graph) {
   if (config_.parameters.lora.empty()) return;
   LoraRequest request;
-  request.rules = adapter_rules(config_);
-  for (const TrainRule& rule : config_.parameters.train)
-    request.train.push_back({rule.at, place_of_rule(rule.where)});
+  request.rules = config_.parameters.lora;
+  request.train = config_.parameters.train;
   for (const ResizedState& head : heads_) request.new_layers.insert(head.name);
   request.training = options.training;
   request.draw = [this](const std::string& name, const TensorType& type, double bound) {
@@ -117,7 +89,7 @@ void FineTuning::join_teacher(const ImportOptions& options, Graph& graph) {
   TeacherRequest request;
   request.prefix = teacher_prefix;
   request.inputs = config.inputs;
-  request.where = place_of_rule(config.where);
+  request.where = config.where;
   graph = with_teacher(graph, imported.graph, engine_.operators, request);
 }
 

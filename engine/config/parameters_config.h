@@ -10,6 +10,7 @@
 
 #include "engine/config/init_config.h"
 #include "engine/graph/structures/out_of_line.h"
+#include "engine/passes/fine_tuning_rules.h"
 
 namespace tandem {
 
@@ -73,33 +74,6 @@ struct FixedRowsRule {
   bool operator==(const FixedRowsRule&) const = default;
 };
 
-/// A last layer of another width: its weight and bias start anew.
-struct HeadRule {
-  std::int64_t classes = 1;
-  std::string at;  // its weight; "": the one layer that the model's outputs end in
-  Where where;
-  bool operator==(const HeadRule&) const = default;
-};
-
-/// Low-rank adapters added to the weights of products; see engine/passes/lora.h.
-struct LoraRule {
-  std::string at;  // a selector, or all_linear of engine/passes/adapted_weights.h
-  std::int64_t rank = 8;
-  double alpha = 8;  // the adapters' part is multiplied by alpha / rank
-  double dropout = 0;
-  bool rslora = false;  // by alpha / sqrt(rank) instead
-  bool dora = false;    // magnitudes train, too
-  Where where;
-  bool operator==(const LoraRule&) const = default;
-};
-
-/// Parameters that train in addition to adapters; also recognised buffers that are to train.
-struct TrainRule {
-  std::string at;
-  Where where;
-  bool operator==(const TrainRule&) const = default;
-};
-
 struct ParametersConfig {
   COPIED_OUT_OF_LINE(ParametersConfig);
 
@@ -109,8 +83,8 @@ struct ParametersConfig {
   std::vector<InitRule> init;
   std::vector<StorageRule> storage;
   std::vector<FixedRowsRule> fixed_rows;
-  std::vector<HeadRule> head;
-  std::vector<LoraRule> lora;
+  std::vector<LayerRule> head;
+  std::vector<AdapterRule> lora;
   std::vector<TrainRule> train;
   bool operator==(const ParametersConfig&) const;
 };

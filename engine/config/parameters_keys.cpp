@@ -4,6 +4,7 @@
 #include "engine/config/keys/key_visitor.h"
 #include "engine/formats/weights/name_rules.h"
 #include "engine/formats/weights/weights_file.h"
+#include "engine/passes/adapters/adapter_kind.h"
 
 namespace tandem {
 
@@ -165,13 +166,13 @@ KeyForm row_numbers(std::vector<std::int64_t>& member) {
           }};
 }
 
-void visit_head(KeyVisitor& v, HeadRule& rule) {
+void visit_head(KeyVisitor& v, LayerRule& rule) {
   v.key("classes", rule.classes, required, at_least(1), "its outputs for a sample");
   v.key("at", selector_or_none(rule.at),
         "its weight, where the model's outputs come from several layers");
 }
 
-void visit_lora(KeyVisitor& v, LoraRule& rule) {
+void visit_lora(KeyVisitor& v, AdapterRule& rule) {
   constexpr double certain = 1;
   v.key("at", selector(rule.at), required,
         "which weights of MatMul, Gemm and Conv; other parameters that it covers stay as they are; "
@@ -180,11 +181,7 @@ void visit_lora(KeyVisitor& v, LoraRule& rule) {
   v.key("alpha", rule.alpha, at_least(0), "what the adapters make is multiplied by alpha / rank");
   v.key("dropout", rule.dropout, from_below(0, certain),
         "probability with which an element that adapters read is left out");
-  v.key("rslora", rule.rslora,
-        "rank-stabilised scaling: what the adapters make is multiplied by alpha / sqrt(rank)");
-  v.key("dora", rule.dora,
-        "weight-decomposed adapters: the norm of each output's weights trains as a number of its "
-        "own, and the adapters change their direction");
+  for (const AdapterKind& kind : all_adapters()) v.key(kind.name, rule.*kind.flag, kind.help);
 }
 
 KeyForm trained_parameters(std::vector<TrainRule>& member) {

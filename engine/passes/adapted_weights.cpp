@@ -1,12 +1,12 @@
 #include "engine/passes/adapted_weights.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "engine/operators/operator.h"
+#include "engine/passes/adapters/adapter_kind.h"
 #include "engine/passes/head.h"
 
 namespace tandem {
@@ -55,34 +55,16 @@ std::string refusal_of(const std::vector<WeightReader>& readers) {
   return "";
 }
 
-Diagnostic lora_problem(const Diagnostic& where, std::string path, std::string message) {
-  Diagnostic d = where;
-  d.path = std::move(path);
-  d.message = std::move(message);
-  return d;
-}
-
-Diagnostic no_linear(const AdapterRule& rule) {
-  Diagnostic d = lora_problem(
-      rule.where, "",
-      "parameters.lora: the model has no such weight: \"" + std::string(all_linear) + "\"");
-  d.expected = "a MatMul or Gemm before the output layer whose weight nothing else reads";
-  d.fix = "name weights with a selector";
-  return d;
-}
-
 std::optional<Diagnostic> rank_problem(const AdaptedWeight& weight) {
   const std::int64_t rows = weight.type.shape[0];
   const std::int64_t least = rows == 0 ? 0 : std::min(rows, weight.type.elements() / rows);
   if (weight.rule.rank >= 1 && weight.rule.rank <= least) return std::nullopt;
-  Diagnostic d = lora_problem(weight.rule.where, weight.path,
-                              "parameters.lora: a rank that this weight does not have");
-  d.expected =
-      "a rank of 1 to " + std::to_string(least) + " for a weight of " + to_string(weight.type);
-  d.got = std::to_string(weight.rule.rank);
-  d.fix = weight.rule.rank < 1 ? "leave the rule out to train without adapters"
-                               : "lower the rank, or add a rule with a lower one for this weight";
-  return d;
+  return at(
+      weight.rule.where, weight.path, "parameters.lora: a rank that this weight does not have",
+      "a rank of 1 to " + std::to_string(least) + " for a weight of " + to_string(weight.type),
+      std::to_string(weight.rule.rank),
+      weight.rule.rank < 1 ? "leave the rule out to train without adapters"
+                           : "lower the rank, or add a rule with a lower one for this weight");
 }
 
 }  // namespace
@@ -95,35 +77,15 @@ std::vector<WeightReader> readers_of_weight(const Graph& graph,
   return found;
 }
 
-Diagnostic no_match(const Diagnostic& where, const std::string& key, const std::string& at,
+Diagnostic no_match(const Where& where, const std::string& key, const std::string& selector,
                     const Graph& graph) {
-  Diagnostic d = lora_problem(where, "", key + ": \"" + at + "\" matches no parameter");
-  d.fix = ParameterNames(graph).no_match_fix(at, graph);
-  return d;
-}
-
-double AdapterRule::scale() const {
-  const auto r = static_cast<double>(rank);
-  return alpha / (rslora ? std::sqrt(r) : r);
-}
-
-TensorType AdaptedWeight::a_type() const {
-  Shape shape = type.shape;
-  shape[out_first ? 0 : 1] = rule.rank;
-  return {type.dtype, std::move(shape)};
-}
-
-TensorType AdaptedWeight::b_type() const {
-  if (!out_first) return {type.dtype, {rule.rank, type.shape[1]}};
-  Shape shape(type.shape.size(), 1);
-  shape[0] = type.shape[0];
-  shape[1] = rule.rank;
-  return {type.dtype, std::move(shape)};
+  return at(where, "", key + ": \"" + selector + "\" matches no parameter", "", "",
+            ParameterNames(graph).no_match_fix(selector, graph));
 }
 
 std::vector<std::string> AdaptedWeight::parts() const {
-  std::vector<std::string> names{a(), b()};
-  if (rule.dora) names.push_back(magnitude());
+  std::vector<std::string> names;
+  for (const AdapterPart& part : rule.kind().parts) names.push_back(state_of(part.name));
   return names;
 }
 
@@ -158,17 +120,19 @@ std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
         chosen[s] = &rule;
         out_first[s] = read_by[0].out_first;
       } else if (!refused) {
-        refused = lora_problem(rule.where, state.path,
-                               "parameters.lora: no product reads this parameter as its weight");
-        refused->expected = "the weight of a MatMul, Gemm or Conv without groups";
-        refused->got = refusal;
-        refused->fix =
-            "name a weight of such an operator; parameters.train trains others as "
-            "they are";
+        refused = at(rule.where, state.path,
+                     "parameters.lora: no product reads this parameter as its weight",
+                     "the weight of a MatMul, Gemm or Conv without groups", refusal,
+                     "name a weight of such an operator; parameters.train trains others as "
+                     "they are");
       }
     }
     if (!any && is_all)
-      problems.push_back(no_linear(rule));
+      problems.push_back(
+          at(rule.where, "",
+             "parameters.lora: the model has no such weight: \"" + std::string(all_linear) + "\"",
+             "a MatMul or Gemm before the output layer whose weight nothing else reads", "",
+             "name weights with a selector"));
     else if (!any)
       problems.push_back(no_match(rule.where, "parameters.lora", rule.at, graph));
     else if (!any_product)
@@ -186,9 +150,9 @@ std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
       return graph.find_state(name) != nullptr;
     });
     if (is_taken)
-      problems.push_back(lora_problem(rule->where, weight.path,
-                                      "parameters.lora: the model has a parameter of the name that "
-                                      "an adapter of this one gets"));
+      problems.push_back(at(rule->where, weight.path,
+                            "parameters.lora: the model has a parameter of the name that "
+                            "an adapter of this one gets"));
     result.push_back(std::move(weight));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));

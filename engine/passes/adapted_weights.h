@@ -9,6 +9,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/parameter_names.h"
+#include "engine/passes/fine_tuning_rules.h"
 
 namespace tandem {
 
@@ -16,23 +17,7 @@ namespace tandem {
 /// target_modules = "all-linear".
 constexpr std::string_view all_linear = "all-linear";
 
-/// Which weights get adapters, and with which settings.
-struct AdapterRule {
-  std::string at;         // a selector of parameters, or all_linear; the last rule counts
-  std::int64_t rank = 8;  // r
-  double alpha = 8;       // the adapters' part is multiplied by alpha / r
-  double dropout = 0;     // probability, for what the adapters read; only in training
-  bool rslora = false;    // by alpha / sqrt(r) instead (rank-stabilised, Kalajdzievski 2023)
-  bool dora = false;      // a magnitude for each output, too (engine/passes/dora.h)
-  Diagnostic where;       // file, line and column of messages
-
-  /// What the adapters' part is multiplied by.
-  double scale() const;
-};
-/// A weight with adapters. Both have its orientation, and their product its shape:
-///   [in, out], as MatMul reads it:   a [in, r], b [r, out],          a b
-///   [out, in], as Gemm with transB:  a [r, in], b [out, r],          b a
-///   [out, in, k...], as Conv:        a [r, in, k...], b [out, r, 1...], b a
+/// A weight with adapters, whose kind says which states train for it.
 struct AdaptedWeight {
   std::string name;  // the state's
   std::string path;
@@ -41,11 +26,9 @@ struct AdaptedWeight {
   AdapterRule rule;
   std::vector<ParameterReader> readers;  // operators that give the weight further names
 
-  std::string a() const { return name + "/lora_a"; }
-  std::string b() const { return name + "/lora_b"; }
-  std::string magnitude() const { return name + "/lora_magnitude"; }  // with dora; [out]
-  TensorType a_type() const;
-  TensorType b_type() const;
+  std::string state_of(std::string_view part) const { return name + "/" + std::string(part); }
+  std::string a() const { return state_of("lora_a"); }
+  std::string b() const { return state_of("lora_b"); }
   std::size_t out_axis() const { return out_first ? 0 : 1; }
   std::int64_t outputs() const { return type.shape[out_axis()]; }
   /// Names of the states that train for this weight.
@@ -72,7 +55,7 @@ std::vector<WeightReader> readers_of_weight(const Graph& graph,
                                             const State& state);
 
 /// A rule that covers no parameter, with the nearest name. `key` begins the message.
-Diagnostic no_match(const Diagnostic& where, const std::string& key, const std::string& at,
+Diagnostic no_match(const Where& where, const std::string& key, const std::string& selector,
                     const Graph& graph);
 
 }  // namespace tandem

@@ -57,13 +57,8 @@ class LastLayers {
  private:
   void fail(const LayerRule& rule, std::string path, std::string message, std::string expected,
             std::string got, std::string fix) {
-    Diagnostic d = rule.where;
-    d.path = std::move(path);
-    d.message = "parameters.head: " + std::move(message);
-    d.expected = std::move(expected);
-    d.got = std::move(got);
-    d.fix = std::move(fix);
-    problems.push_back(std::move(d));
+    problems.push_back(at(rule.where, std::move(path), "parameters.head: " + message,
+                          std::move(expected), std::move(got), std::move(fix)));
   }
 
   const State* parameter(ValueId value) const {
@@ -277,11 +272,9 @@ std::vector<ResizedState> resized_layers(const Graph& graph, const std::vector<L
         result.push_back(std::move(state));
         continue;
       }
-      Diagnostic d = rule.where;
-      d.path = state.name;
-      d.message = "parameters.head: two tables change this layer";
-      d.fix = "leave one out";
-      layers.problems.push_back(std::move(d));
+      layers.problems.push_back(at(rule.where, state.name,
+                                   "parameters.head: two tables change this layer", "", "",
+                                   "leave one out"));
     }
   }
   if (!layers.problems.empty()) throw Error(ErrorKind::usage, std::move(layers.problems));

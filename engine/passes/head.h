@@ -6,17 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/graph/error.h"
 #include "engine/graph/graph.h"
+#include "engine/passes/fine_tuning_rules.h"
 
 namespace tandem {
-
-/// A last layer and how many outputs it is to have.
-struct LayerRule {
-  std::int64_t classes = 1;
-  std::string at;    // a selector of its weight; "": the layer that makes the outputs of the graph
-  Diagnostic where;  // file, line and column of messages
-};
 
 /// A parameter of a last layer under its new shape.
 struct ResizedState {

@@ -37,13 +37,8 @@ class Joined {
  private:
   void fail(std::string path, std::string message, std::string expected, std::string got,
             std::string fix) {
-    Diagnostic d = request_.where;
-    d.path = std::move(path);
-    d.message = "distillation: " + std::move(message);
-    d.expected = std::move(expected);
-    d.got = std::move(got);
-    d.fix = std::move(fix);
-    problems_.push_back(std::move(d));
+    problems_.push_back(at(request_.where, std::move(path), "distillation: " + message,
+                           std::move(expected), std::move(got), std::move(fix)));
   }
 
   void refuse_taken_names() {

@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "engine/graph/error.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/structures/where.h"
 #include "engine/operators/operator.h"
 
 namespace tandem {
@@ -13,7 +13,7 @@ namespace tandem {
 struct TeacherRequest {
   std::string prefix;                         // "teacher.": begins names and paths
   std::map<std::string, std::string> inputs;  // student's input by teacher's; others by equal name
-  Diagnostic where;                           // file, line and column of messages
+  Where where = {};
 };
 
 /// `student` with the nodes and states of `teacher`, which was imported in inference form: names

@@ -1,10 +1,11 @@
 #include "importer/file/adapter_nodes.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 
-#include "importer/file/adapter_operands.h"
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
 
@@ -35,7 +36,7 @@ class AdapterNodes {
   /// `others`: names of further initializers that are this weight.
   void add(const WeightAdapters& adapters, const std::vector<std::string>& others) {
     adapters_ = &adapters;
-    is_placed_ = false;
+    called_.clear();
     products_ = 0;
     add_to_readers(adapters.weight, false);
     for (const std::string& other : others) add_to_readers(other, false);
@@ -105,55 +106,47 @@ class AdapterNodes {
     ++products_;
     place();
     std::vector<onnx::NodeProto>& added = behind_[n];
-    const std::string own = unused(node.output(0) + "/base");
-    const std::string inner = unused(node.output(0) + "/lora_inner"),
-                      outer = unused(node.output(0) + "/lora_outer");
-    std::string part = outer;
-    const std::string x = node.input(0), y = node.output(0);
+    const std::string y = node.output(0), own = unused(y + "/base");
+    called_["x"] = node.input(0);
     node.set_output(0, own);
-    if (is_conv) {
-      onnx::NodeProto first = node;  // with its attributes
-      first.clear_input();
-      first.clear_output();
-      set(first, "Conv", {x, a_}, inner);
-      added.push_back(first);
-      onnx::NodeProto second;
-      set(second, "Conv", {inner, b_}, outer);
-      added.push_back(second);
-    } else {
-      onnx::NodeProto first, second;
-      set(first, "MatMul", {x, a_}, inner);
-      set(second, "MatMul", {inner, b_}, outer);
-      added.push_back(first);
-      added.push_back(second);
+    std::string part;
+    for (const AdapterStep& step : adapters_->steps) {
+      part = unused(y + "/" + std::string(step.output));
+      onnx::NodeProto& next = added.emplace_back();
+      if (step.as_product) {
+        next = node;
+        next.clear_input();
+        next.clear_output();
+      }
+      std::vector<std::string> inputs;
+      for (const std::string_view input : step.inputs) inputs.push_back(called_.at(input));
+      set(next, step.op, inputs, part);
+      called_[step.output] = part;
     }
     if (!adapters_->are_inputs || factor != 1) {
-      part = unused(y + "/lora");
-      set(added.emplace_back(), "Mul", {outer, scale_name(factor)}, part);
+      const std::string scaled = unused(y + "/lora");
+      set(added.emplace_back(), "Mul", {part, scale_name(factor)}, scaled);
+      part = scaled;
     }
     set(added.emplace_back(), "Add", {own, part}, y);
   }
 
-  static void set(onnx::NodeProto& node, const char* op, const std::vector<std::string>& inputs,
-                  const std::string& output) {
-    node.set_op_type(op);
+  static void set(onnx::NodeProto& node, std::string_view op,
+                  const std::vector<std::string>& inputs, const std::string& output) {
+    node.set_op_type(std::string(op));
     node.set_name(output);
     for (const std::string& input : inputs) node.add_input(input);
     node.add_output(output);
   }
 
-  /// Adds both adapters, once.
+  /// Adds the operands, once.
   void place() {
-    if (is_placed_) return;
-    is_placed_ = true;
-    const AdapterOperands operands = adapter_operands(*adapters_);
-    if (adapters_->are_inputs) {
-      const bool is_matrix = operands.a.shape().size() == 2;
-      a_ = add_fed(operands.a_name, operands.a.type(), is_matrix ? 1 : 0);
-      b_ = add_fed(operands.b_name, operands.b.type(), is_matrix ? 0 : 1);
-    } else {
-      a_ = add_initializer(operands.a_name, operands.a);
-      b_ = add_initializer(operands.b_name, operands.b);
+    if (!called_.empty()) return;
+    for (const AdapterOperand& operand : adapters_->operands) {
+      const std::string name = adapters_->name_of(operand);
+      called_[operand.part] = adapters_->are_inputs
+                                  ? add_fed(name, operand.value.type(), operand.rank_axis)
+                                  : add_initializer(name, operand.value);
     }
   }
 
@@ -172,9 +165,10 @@ class AdapterNodes {
   }
 
   std::string scale_name(double factor) {
+    const DType dtype = adapters_->operands[0].value.dtype();
     return add_initializer(
         adapters_->weight + "/lora_scale",
-        HostTensor::from<float>({}, {static_cast<float>(factor)}).converted(adapters_->a.dtype()));
+        HostTensor::from<float>({}, {static_cast<float>(factor)}).converted(dtype));
   }
 
   std::string add_initializer(const std::string& wanted, const HostTensor& value) {
@@ -205,9 +199,8 @@ class AdapterNodes {
   std::set<std::string> names_;
   std::unordered_map<int, std::vector<onnx::NodeProto>> behind_;  // added, by the node before
   const WeightAdapters* adapters_ = nullptr;
-  bool is_placed_ = false;
+  std::map<std::string_view, std::string> called_;  // what steps read, once operands are placed
   int products_ = 0;
-  std::string a_, b_;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace tandem::importer {
 
 /// Adds to each MatMul, Gemm and Conv of the main graph that reads such a weight the product with
-/// its adapters, which become initializers, or inputs of the names that adapter_operands gives;
+/// its adapters, whose operands become initializers or inputs;
 /// names of values that others read stay. Throws Error{usage} for a weight that is read in another
 /// way or inside a function, where adapters can only be merged, and for a taken name of an input.
 /// `shared`: initializers that are an earlier one, whose readers have its adapters as well. `file`

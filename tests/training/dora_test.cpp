@@ -1,7 +1,5 @@
 // Weight-decomposed adapters against PEFT (tests/scripts/dora_expectations.py): results, gradients,
 // start values, merged weights.
-#include "engine/passes/dora.h"
-
 #include <gtest/gtest.h>
 
 #include "engine/gradient/gradient.h"
@@ -134,7 +132,7 @@ TEST_P(DoraLayer, MergedWeightsArePefts) {
   const std::vector<AdaptedWeight> weights = adapted_weights(layer(), request_.rules);
   ASSERT_EQ(weights.size(), 1u);
   const HostTensor merged =
-      merged_weight(weights[0], stored("w"), stored("a"), stored("b"), magnitudes("magnitude"));
+      merged_weight(weights[0], stored("w"), {stored("a"), stored("b"), magnitudes("magnitude")});
   EXPECT_EQ(compare(merged, stored("merged"), 1e-6), "");
 }
 

@@ -131,7 +131,7 @@ TEST_F(LoraTraining, MergedWeightsSayWhatAdaptersDid) {
     for (State& state : plain.states) {
       if (state.name == weight.name)
         state.start =
-            merged_weight(weight, state.start, states.read(weight.a()), states.read(weight.b()));
+            merged_weight(weight, state.start, {states.read(weight.a()), states.read(weight.b())});
     }
   }
   std::vector<std::pair<std::string, HostTensor>> feeds{{"x", tensor_in(json_["x"])}};

@@ -15,7 +15,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/parameter_names.h"
 #include "engine/graph/shard_conversion.h"
-#include "engine/passes/dora.h"
+#include "engine/passes/adapters/adapter_kind.h"
 #include "engine/train/loading/load_weights.h"
 
 namespace tandem {
@@ -170,12 +170,10 @@ std::optional<Diagnostic> out_of_range(const InitRule& rule, const State& state)
   for (const auto& [key, value, limit] :
        std::visit([&](const auto& kind) { return kind.bounds(most); }, rule.kind)) {
     if (std::abs(value) <= limit) continue;
-    Diagnostic d =
-        at(rule.where, state.path, "initial values of this size do not fit the parameter's type");
-    d.expected =
-        key + " of at most " + shown(limit) + " for " + std::string(name_of(state.start.dtype()));
-    d.got = shown(value);
-    return d;
+    return at(
+        rule.where, state.path, "initial values of this size do not fit the parameter's type",
+        key + " of at most " + shown(limit) + " for " + std::string(name_of(state.start.dtype())),
+        shown(value));
   }
   return std::nullopt;
 }
@@ -215,25 +213,26 @@ class Values {
   const Graph& graph_;
 };
 
-/// Magnitudes of adapted weights whose values rules have changed, except those that rules set.
+/// Parts of adapters that start with values of a weight which rules have changed, except those that
+/// rules set.
 template <class States>
-void start_magnitudes(const LoadingParts& parts, const Graph& graph,
-                      const std::set<std::string>& written, States& states) {
-  for (const AdaptedWeight& weight : parts.adapted) {
-    if (!weight.rule.dora || !written.contains(weight.name) || written.contains(weight.magnitude()))
+void start_parts(const AdaptedWeight& weight, const Graph& graph,
+                 const std::set<std::string>& written, States& states) {
+  const AdapterKind kind = weight.rule.kind();
+  for (const AdapterPart& part : kind.parts) {
+    const std::string name = weight.state_of(part.name);
+    if (part.of_weight.empty() || !written.contains(weight.name) || written.contains(name))
       continue;
-    const State *own = graph.find_state(weight.name),
-                *magnitude = graph.find_state(weight.magnitude());
-    if (own == nullptr || magnitude == nullptr) continue;
-    if (own->shard || magnitude->shard) {
-      Diagnostic d = weight.rule.where;
-      d.path = weight.path;
-      d.message = "parameters.lora: magnitudes (dora) start with the norms of a whole weight";
-      d.expected = "a weight that no ranks shard";
-      d.fix = "leave `shard` of this parameter out of the policy, or dora out of the rule";
-      throw Error(ErrorKind::usage, std::move(d));
+    const State *own = graph.find_state(weight.name), *added = graph.find_state(name);
+    if (own == nullptr || added == nullptr) continue;
+    if (own->shard || added->shard) {
+      throw Error(ErrorKind::usage, at(weight.rule.where, weight.path,
+                                       "parameters.lora: " + std::string(part.of_weight),
+                                       "a weight that no ranks shard", "",
+                                       "leave `shard` of this parameter out of the policy, or " +
+                                           std::string(kind.name) + " out of the rule"));
     }
-    states.write(weight.magnitude(), weight_norms(weight, states.read(weight.name)));
+    states.write(name, part.start(weight, states.read(weight.name), {}));
   }
 }
 
@@ -260,8 +259,8 @@ std::vector<std::string> initialise_all(const ParametersConfig& config, std::uin
       written.insert(state.name);
     }
     if (matched == 0) {
-      problems.push_back(at(rule.where, "", "\"" + rule.at + "\" matches no parameter"));
-      problems.back().fix = parts.names.no_match_fix(rule.at, graph);
+      problems.push_back(at(rule.where, "", "\"" + rule.at + "\" matches no parameter", "", "",
+                            parts.names.no_match_fix(rule.at, graph)));
     }
     notes.push_back("initialised " + std::to_string(matched) + " parameters: " + rule.at);
   }
@@ -280,7 +279,7 @@ std::vector<std::string> initialise_all(const ParametersConfig& config, std::uin
       notes.push_back(std::move(note));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
-  start_magnitudes(parts, graph, written, states);
+  for (const AdaptedWeight& weight : parts.adapted) start_parts(weight, graph, written, states);
   return notes;
 }
 

@@ -5,45 +5,11 @@
 #include <utility>
 
 #include "engine/config/keys/config_value.h"
+#include "engine/formats/transposed_matrix.h"
 #include "engine/graph/shard_conversion.h"
 
 namespace tandem {
 namespace {
-
-/// Columns become rows, in tiles that stay in a cache.
-template <class Element>
-void transpose_elements(const HostTensor& from, HostTensor& to) {
-  const std::int64_t rows = from.shape()[0], columns = from.shape()[1];
-  const auto* source = static_cast<const Element*>(from.data());
-  auto* target = static_cast<Element*>(to.data());
-  constexpr std::int64_t tile = 32;
-  for (std::int64_t r = 0; r < rows; r += tile) {
-    for (std::int64_t c = 0; c < columns; c += tile) {
-      for (std::int64_t i = r; i < std::min(r + tile, rows); ++i) {
-        for (std::int64_t j = c; j < std::min(c + tile, columns); ++j)
-          target[j * rows + i] = source[i * columns + j];
-      }
-    }
-  }
-}
-
-HostTensor transposed_matrix(const HostTensor& from) {
-  HostTensor to(TensorType{from.dtype(), {from.shape()[1], from.shape()[0]}});
-  switch (size_of(from.dtype())) {
-    case 1:
-      transpose_elements<std::uint8_t>(from, to);
-      break;
-    case 2:
-      transpose_elements<std::uint16_t>(from, to);
-      break;
-    case 4:
-      transpose_elements<std::uint32_t>(from, to);
-      break;
-    default:
-      transpose_elements<std::uint64_t>(from, to);
-  }
-  return to;
-}
 
 /// The value for a state. For a sharded table only this rank's rows are made where the file has it
 /// as pages; other tensors are whole for a while.

@@ -24,7 +24,7 @@ struct LoadingParts {
   std::set<std::string> other_names;           // other names of the model's weights, needed or not
   std::set<std::string> added;  // states that start anew where a file lacks them or has another
                                 // shape: adapters, a new last layer
-  std::vector<AdaptedWeight> adapted;  // whose magnitudes (dora) start with the norms of a weight
+  std::vector<AdaptedWeight> adapted;  // whose parts may start with values of the weight
 };
 
 /// A tensor or a parameter that found no partner, or one of another shape.

@@ -128,8 +128,9 @@ void LoraPass::expect_merged_computes_the_same() {
   for (const AdaptedWeight& weight : adapted_weights(graph, request_.rules)) {
     for (State& state : graph.states) {
       if (state.name == weight.name)
-        state.start = merged_weight(weight, state.start, adapted.find_state(weight.a())->start,
-                                    adapted.find_state(weight.b())->start);
+        state.start = merged_weight(
+            weight, state.start,
+            {adapted.find_state(weight.a())->start, adapted.find_state(weight.b())->start});
     }
   }
   const std::vector<std::pair<std::string, HostTensor>> feeds{{"x", filled({4, 6}, 0.3)}};
