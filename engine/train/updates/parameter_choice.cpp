@@ -221,7 +221,7 @@ void refuse_other_kinds(const std::map<std::string, std::string>& before, const 
         at(other.first->where, other.first->kind_key,
            "the run has trained \"" + other.first->parameter.path + "\"" + more +
                " with another kind of optimizer, which may not change on resume",
-           other.before, other.first->options.name(),
+           other.before, std::string(other.first->options.name()),
            "give " + them + " the kind \"" + other.before +
                "\" (optimizer.kind, or that of a group that covers " + them +
                "; lr and other numbers may change), or start a new run without --resume"));
