@@ -1,13 +1,11 @@
 #include "api/export/adapter_form.h"
 
-#include <string_view>
-
 #include "engine/graph/error.h"
 
 namespace tandem::api {
 namespace {
 
-constexpr std::string_view adapter_ending = ".onnx_adapter";
+constexpr const char* unknown_choice = "export does not know this choice";
 
 [[noreturn]] void refuse_choice(const char* option, std::string message, std::string expected,
                                 std::string got, std::string fix = "") {
@@ -16,10 +14,6 @@ constexpr std::string_view adapter_ending = ".onnx_adapter";
                                            .expected = std::move(expected),
                                            .got = std::move(got),
                                            .fix = std::move(fix)});
-}
-
-[[noreturn]] void refuse_word(const char* option, std::string expected, std::string got) {
-  refuse_choice(option, "export does not know this choice", std::move(expected), std::move(got));
 }
 
 [[noreturn]] void refuse_ending(std::string expected, const std::string& to, std::string fix) {
@@ -41,11 +35,12 @@ void check_inputs(const ExportForm& form, const std::string& to) {
 AdapterForm adapter_form(const ExportSettings& settings, const std::string& to) {
   const auto& [lora, format] = settings.adapters;
   if (lora != "merged" && lora != "separate" && lora != "inputs")
-    refuse_word("--lora", "merged, separate or inputs", lora);
+    refuse_choice("--lora", unknown_choice, "merged, separate or inputs", lora);
   if (!format.empty() && format != "peft" && format != "onnx-adapter")
-    refuse_word("--format",
-                "peft or onnx-adapter, or left out: then the end of the file name decides", format);
-  const bool is_adapter_file = to.ends_with(adapter_ending);
+    refuse_choice("--format", unknown_choice,
+                  "peft or onnx-adapter, or left out: then the end of the file name decides",
+                  format);
+  const bool is_adapter_file = to.ends_with(".onnx_adapter");
   if (format == "peft" && (to.ends_with(".onnx") || to.ends_with(".npz") || is_adapter_file))
     refuse_ending("a folder, or a name that ends in .safetensors", to,
                   "leave --format peft out to write whole weights");
