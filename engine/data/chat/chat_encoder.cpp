@@ -5,6 +5,13 @@
 #include <utility>
 
 namespace tandem {
+namespace {
+
+Diagnostic not_for_tokenizer(const std::invalid_argument& problem) {
+  return {.message = "not a text for the tokenizer: " + std::string(problem.what())};
+}
+
+}  // namespace
 
 std::vector<std::string> ChatEncoder::missing_tokens() const {
   std::vector<std::string> missing;
@@ -18,12 +25,31 @@ std::vector<std::string> ChatEncoder::missing_tokens() const {
   return missing;
 }
 
-std::optional<Diagnostic> ChatEncoder::encode(Conversation conversation, Scratch& scratch,
-                                              ChatTokens& to) const {
-  if (auto problem = misfit_of_roles(style_, conversation)) return problem;
+void ChatEncoder::add_system(Conversation& conversation) const {
   const bool has_system = !conversation.empty() && conversation.front().role == ChatRole::system;
   if (!system_.empty() && !has_system)
     conversation.insert(conversation.begin(), {ChatRole::system, system_});
+}
+
+std::optional<Diagnostic> ChatEncoder::encode_prompt(Conversation conversation, Scratch& scratch,
+                                                     std::vector<std::uint32_t>& ids) const {
+  if (auto problem = misfit_of_roles(style_, conversation)) return problem;
+  add_system(conversation);
+  EncodedTokens encoded;
+  try {
+    tokenizer_->encode(render_prompt(style_, conversation), {.adds_special = false}, scratch.tokens,
+                       encoded);
+  } catch (const std::invalid_argument& problem) {
+    return not_for_tokenizer(problem);
+  }
+  ids = std::move(encoded.ids);
+  return std::nullopt;
+}
+
+std::optional<Diagnostic> ChatEncoder::encode(Conversation conversation, Scratch& scratch,
+                                              ChatTokens& to) const {
+  if (auto problem = misfit_of_roles(style_, conversation)) return problem;
+  add_system(conversation);
   render_chat(style_, conversation, scratch.text);
   scratch.marks.clear();
   for (const TextRange& answer : scratch.text.answers) {
@@ -34,7 +60,7 @@ std::optional<Diagnostic> ChatEncoder::encode(Conversation conversation, Scratch
     tokenizer_->encode_marked(scratch.text.text, scratch.marks, scratch.tokens, to.ids,
                               scratch.places);
   } catch (const std::invalid_argument& problem) {
-    return Diagnostic{.message = "not a text for the tokenizer: " + std::string(problem.what())};
+    return not_for_tokenizer(problem);
   }
   to.answers.clear();
   for (std::size_t i = 0; i + 1 < scratch.places.size(); i += 2) {

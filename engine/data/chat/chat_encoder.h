@@ -37,10 +37,15 @@ class ChatEncoder {
   /// the text around it belongs to the answer.
   std::optional<Diagnostic> encode(Conversation conversation, Scratch& scratch,
                                    ChatTokens& to) const;
+  /// The ids of a conversation that the model is to answer. Returns what is wrong, as above.
+  std::optional<Diagnostic> encode_prompt(Conversation conversation, Scratch& scratch,
+                                          std::vector<std::uint32_t>& ids) const;
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const ChatTemplate& style() const { return style_; }
 
  private:
+  void add_system(Conversation& conversation) const;
+
   ChatTemplate style_;
   std::string system_;
   std::shared_ptr<const Tokenizer> tokenizer_;

@@ -115,7 +115,10 @@ std::optional<Diagnostic> misfit_of_roles(const ChatTemplate& style, const Conve
   return std::nullopt;
 }
 
-void render_chat(const ChatTemplate& style, const Conversation& messages, RenderedChat& to) {
+namespace {
+
+/// The beginning and the messages, without the end.
+void render_messages(const ChatTemplate& style, const Conversation& messages, RenderedChat& to) {
   const auto is_user = [](const ChatMessage& m) { return m.role == ChatRole::user; };
   const ChatMessage* joined = nullptr;  // with the system message
   if (style.system_place == SystemPlace::first_user) {
@@ -144,7 +147,19 @@ void render_chat(const ChatTemplate& style, const Conversation& messages, Render
       to.answers.push_back({begin, to.text.size()});
     to.text += turn.gap;
   }
+}
+
+}  // namespace
+
+void render_chat(const ChatTemplate& style, const Conversation& messages, RenderedChat& to) {
+  render_messages(style, messages, to);
   to.text += style.end;
+}
+
+std::string render_prompt(const ChatTemplate& style, const Conversation& messages) {
+  RenderedChat chat;
+  render_messages(style, messages, chat);
+  return chat.text + style.assistant.before;
 }
 
 }  // namespace tandem

@@ -62,5 +62,7 @@ struct RenderedChat {
 std::optional<Diagnostic> misfit_of_roles(const ChatTemplate& style, const Conversation& messages);
 /// A conversation that fits as one text.
 void render_chat(const ChatTemplate& style, const Conversation& messages, RenderedChat& to);
+/// A conversation that an answer is to follow: its text up to the place where the answer begins.
+std::string render_prompt(const ChatTemplate& style, const Conversation& messages);
 
 }  // namespace tandem

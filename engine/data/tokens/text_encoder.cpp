@@ -19,6 +19,13 @@ class ByteEncoder final : public TextEncoder {
               std::vector<std::uint32_t>& ids) const override {
     for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
   }
+  std::string decode(std::span<const std::uint32_t> ids) const override {
+    std::string bytes;
+    for (const std::uint32_t id : ids) {
+      if (id < 256) bytes += static_cast<char>(id);
+    }
+    return with_replacements(bytes);
+  }
   std::int64_t size() const override { return 256; }
 };
 
@@ -26,6 +33,8 @@ class CharacterEncoder final : public TextEncoder {
  public:
   explicit CharacterEncoder(const Vocabulary& vocabulary)
       : ids_(0x110000), size_(vocabulary.rows()) {
+    for (std::int64_t id = 1; id < vocabulary.size(); ++id)
+      texts_.emplace_back(vocabulary.value(id));
     std::string text;
     for (char32_t c = 0; c < ids_.size(); ++c) {
       if (c >= 0xd800 && c < 0xe000) continue;  // surrogates
@@ -39,11 +48,19 @@ class CharacterEncoder final : public TextEncoder {
     check_utf8(text);
     for (std::size_t at = 0; at < text.size();) ids.push_back(ids_[next_character(text, at)]);
   }
+  std::string decode(std::span<const std::uint32_t> ids) const override {
+    std::string text;
+    for (const std::uint32_t id : ids) {
+      if (id > 0 && id <= texts_.size()) text += texts_[id - 1];
+    }
+    return text;
+  }
   std::int64_t size() const override { return size_; }
   std::optional<std::uint32_t> unknown() const override { return 0; }
 
  private:
   std::vector<std::uint32_t> ids_;
+  std::vector<std::string> texts_;  // by id, from 1 on
   std::int64_t size_;
 };
 
@@ -56,6 +73,9 @@ class TokenEncoder final : public TextEncoder {
     EncodedTokens encoded;
     tokenizer_->encode(text, {.adds_special = false}, scratch, encoded);
     ids.insert(ids.end(), encoded.ids.begin(), encoded.ids.end());
+  }
+  std::string decode(std::span<const std::uint32_t> ids) const override {
+    return tokenizer_->decode(ids);
   }
   std::int64_t size() const override { return tokenizer_->size(); }
   std::optional<std::uint32_t> unknown() const override { return tokenizer_->unknown(); }

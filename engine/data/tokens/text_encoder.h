@@ -1,9 +1,10 @@
-// Encodes text to ids, by one of the three ways that data.tokenizer names.
+// Encodes text to ids and back, by one of the three ways that data.tokenizer names.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,9 @@ class TextEncoder {
   /// Appends the ids of a document. Throws std::invalid_argument (what is wrong).
   virtual void encode(std::string_view text, EncodeScratch& scratch,
                       std::vector<std::uint32_t>& ids) const = 0;
+  /// The text of ids: special tokens and ids without a token are skipped, and bytes that form no
+  /// character become U+FFFD.
+  virtual std::string decode(std::span<const std::uint32_t> ids) const = 0;
   /// All ids are below this.
   virtual std::int64_t size() const = 0;
   /// The id of text that the vocabulary lacks.

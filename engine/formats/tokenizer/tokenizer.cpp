@@ -90,6 +90,12 @@ const std::string* Tokenizer::token(std::uint32_t id) const {
   return added != nullptr ? added : model_->tokens().token(id);
 }
 
+std::vector<std::uint32_t> Tokenizer::in_front() const {
+  std::vector<std::uint32_t> ids;
+  for (const TokenFrame::Token& special : frame_.before) ids.push_back(special.id);
+  return ids;
+}
+
 std::optional<std::uint32_t> Tokenizer::unknown() const { return model_->unknown(); }
 
 std::optional<std::uint32_t> Tokenizer::find(std::string_view token) const {

@@ -79,6 +79,10 @@ class Tokenizer {
   std::uint32_t pad() const { return pad_; }
   /// How many tokens the post-processor puts around.
   std::int64_t specials() const { return static_cast<std::int64_t>(frame_.size()); }
+  /// The tokens that the post-processor puts in front of a text.
+  std::vector<std::uint32_t> in_front() const;
+  /// Whether an id is one of the added tokens: special ones, and words added to the vocabulary.
+  bool is_added(std::uint32_t id) const { return added_.token(id) != nullptr; }
   /// Null where there is none.
   const std::string* token(std::uint32_t id) const;
   std::optional<std::uint32_t> find(std::string_view token) const;
