@@ -21,6 +21,9 @@ TANDEM_COMMAND(eval, ranks,
                "data\n")
 TANDEM_COMMAND(predict, ranks,
                "  tandem predict runs/train-0001 --data rows.tsv --to predictions.tsv\n")
+TANDEM_COMMAND(generate, one,
+               "  tandem generate runs/chat-0001 --prompt 'What is new?'   what a language model "
+               "writes\n")
 TANDEM_COMMAND(export, one, "  tandem export runs/train-0001 --to trained.onnx\n")
 TANDEM_COMMAND(runs, one, "")
 TANDEM_COMMAND(diff, one, "")

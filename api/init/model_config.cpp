@@ -10,6 +10,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* config_names[] = {"config.json", "generation_config.json"};
+
 /// No object where the file does not exist or is no JSON.
 nlohmann::json config_of(const std::string& folder, const char* name) {
   std::ifstream file(fs::path(folder) / name);
@@ -19,7 +21,7 @@ nlohmann::json config_of(const std::string& folder, const char* name) {
 }  // namespace
 
 std::optional<ConfigNumber> number_in_config(const std::string& folder, const char* key) {
-  for (const char* name : {"config.json", "generation_config.json"}) {
+  for (const char* name : config_names) {
     const nlohmann::json json = config_of(folder, name);
     if (!json.is_object()) continue;
     const auto at = json.find(key);
@@ -27,6 +29,19 @@ std::optional<ConfigNumber> number_in_config(const std::string& folder, const ch
       return ConfigNumber{at->get<std::int64_t>(), name};
   }
   return std::nullopt;
+}
+
+std::vector<std::int64_t> numbers_in_config(const std::string& folder, const char* key) {
+  std::vector<std::int64_t> numbers;
+  for (const char* name : config_names) {
+    const nlohmann::json json = config_of(folder, name);
+    const auto at = json.is_object() ? json.find(key) : json.end();
+    if (at == json.end()) continue;
+    for (const nlohmann::json& item : at->is_array() ? *at : nlohmann::json::array({*at})) {
+      if (item.is_number_integer() && item >= 0) numbers.push_back(item.get<std::int64_t>());
+    }
+  }
+  return numbers;
 }
 
 std::int64_t positions_in_config(const std::string& folder) {

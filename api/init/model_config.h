@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace tandem::api {
 
@@ -13,6 +14,10 @@ struct ConfigNumber {
 };
 /// A whole number of 0 or more that the folder's files have under this key.
 std::optional<ConfigNumber> number_in_config(const std::string& folder, const char* key);
+
+/// The whole numbers of 0 or more that the folder's files have under this key, in both of them: a
+/// number or a list.
+std::vector<std::int64_t> numbers_in_config(const std::string& folder, const char* key);
 
 /// The number of tokens that the model has positions for, from the folder's config.json; 0:
 /// unknown.

@@ -146,6 +146,37 @@ bool are_alike(std::string_view one, std::string_view other) {
                         ", or add --config train.toml, whose [data] says how this is read"});
 }
 
+RecordedKeys all_keys(const std::map<std::string, std::string>& metadata, const std::string& stem,
+                      const std::vector<std::string>& overrides) {
+  RecordedKeys recorded;
+  const std::string& kind = metadata.at(kind_key);
+  const auto add = [&](const std::string& key, const std::string& text) {
+    if (!is_said(overrides, key)) recorded.keys.push_back(key + "=" + text);
+  };
+  const auto add_field = [&](std::string_view prefix, const std::string& key,
+                             const std::string& text) {
+    add(std::string(fields_key) + toml_key(key.substr(prefix.size())), text);
+  };
+  recorded.has_loss = metadata.contains(terms_key) && !is_said(overrides, terms_key);
+  for (const auto& [key, text] : metadata) {
+    if (key.starts_with(fields_key)) add_field(fields_key, key, text);
+    if (recorded.has_loss && key.starts_with(loss_fields_key))
+      add_field(loss_fields_key, key, text);
+  }
+  if (recorded.has_loss) add(terms_key, metadata.at(terms_key));
+  for (const char* key : plain_keys) {
+    const auto found = metadata.find(key);
+    const bool is_of_loss = std::string_view(key).starts_with("eval.");
+    if (found != metadata.end() && (!is_of_loss || recorded.has_loss)) add(key, found->second);
+  }
+  // A file named .tsv may have any separator, and lines of JSON may be conversations.
+  if (kind == CsvTable::name || form_of(kind) == JsonLines::name) add(kind_key, toml_string(kind));
+  const std::string tokenizer = stem + tokenizer_file;
+  if (metadata.contains(tokenizer_file) && path_exists(tokenizer))
+    add("data.tokenizer", toml_string(tokenizer));
+  return recorded;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> fields_metadata(const RunConfig& config,
@@ -186,32 +217,15 @@ RecordedKeys recorded_keys(const std::map<std::string, std::string>& metadata,
     }
     return recorded;
   }
-  const auto add = [&](const std::string& key, const std::string& text) {
-    if (!is_said(overrides, key)) recorded.keys.push_back(key + "=" + text);
-  };
-  const auto add_field = [&](std::string_view prefix, const std::string& key,
-                             const std::string& text) {
-    add(std::string(fields_key) + toml_key(key.substr(prefix.size())), text);
-  };
-  recorded.has_loss = metadata.contains(terms_key) && !is_said(overrides, terms_key);
-  for (const auto& [key, text] : metadata) {
-    if (is_input(key)) add_field(fields_key, key, text);
-    if (recorded.has_loss && key.starts_with(loss_fields_key))
-      add_field(loss_fields_key, key, text);
-  }
-  if (recorded.has_loss) add(terms_key, metadata.at(terms_key));
-  for (const char* key : plain_keys) {
-    const auto found = metadata.find(key);
-    const bool is_of_loss = std::string_view(key).starts_with("eval.");
-    if (found != metadata.end() && (!is_of_loss || recorded.has_loss)) add(key, found->second);
-  }
-  // A file named .tsv may have any separator, and lines of JSON may be conversations.
-  if (kind->second == CsvTable::name || form_of(kind->second) == JsonLines::name)
-    add(kind_key, toml_string(kind->second));
-  const std::string tokenizer = stem + tokenizer_file;
-  if (metadata.contains(tokenizer_file) && path_exists(tokenizer))
-    add("data.tokenizer", toml_string(tokenizer));
-  return recorded;
+  return all_keys(metadata, stem, overrides);
+}
+
+std::vector<std::string> recorded_chat_keys(const std::map<std::string, std::string>& metadata,
+                                            const std::string& stem,
+                                            const std::vector<std::string>& overrides) {
+  const auto kind = metadata.find(kind_key);
+  const bool is_chat = kind != metadata.end() && kind->second == ChatFiles::name;
+  return is_chat ? all_keys(metadata, stem, overrides).keys : std::vector<std::string>();
 }
 
 }  // namespace tandem::api

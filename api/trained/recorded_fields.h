@@ -31,5 +31,10 @@ struct RecordedKeys {
 RecordedKeys recorded_keys(const std::map<std::string, std::string>& metadata,
                            const std::string& data, const std::string& stem,
                            const std::vector<std::string>& overrides);
+/// The recorded keys of a model that was trained on conversations, for prompts that are in no file;
+/// none of other models.
+std::vector<std::string> recorded_chat_keys(const std::map<std::string, std::string>& metadata,
+                                            const std::string& stem,
+                                            const std::vector<std::string>& overrides);
 
 }  // namespace tandem::api

@@ -12,6 +12,7 @@
 #include "api/trained/recorded_fields.h"
 #include "engine/config/keys/config_keys.h"
 #include "engine/config/keys/config_names.h"
+#include "engine/config/keys/config_value.h"
 #include "engine/config/resume/moved_paths.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
@@ -112,6 +113,20 @@ RunConfig guessed_config(const std::string& model, const TrainedOptions& options
   return config;
 }
 
+/// What the model records of the conversations that it was trained on; nothing where it records
+/// none.
+RunConfig recorded_config(const std::string& model, const TrainedOptions& options) {
+  std::vector<std::string> keys = recorded_chat_keys(OnnxFile::open(model).metadata(),
+                                                     vocabulary_stem(model), options.overrides);
+  std::erase_if(keys, [](const std::string& key) { return key.starts_with("eval."); });
+  if (!keys.empty()) keys.emplace_back("data.train={ files = \"-\" }");  // a required key
+  keys.insert(keys.end(), options.overrides.begin(), options.overrides.end());
+  const std::string text = "model = " + toml_string(normal_path(model)) + "\nsteps = 1\n";
+  RunConfig config = parse_run_config(text, normal_path(model + " (its record)"), keys);
+  config.name.clear();  // without one it is of no training, which would need an optimizer
+  return config;
+}
+
 TrainedRun open_exported(const std::string& model, const TrainedOptions& options, TrainedUse use) {
   if (!options.checkpoint.empty())
     refuse_given(model, "an exported model has no checkpoints", "leave --checkpoint out");
@@ -120,8 +135,10 @@ TrainedRun open_exported(const std::string& model, const TrainedOptions& options
   TrainedRun run;
   run.path = normal_path(model);
   run.guessed = options.config.empty();
-  run.config = run.guessed ? guessed_config(model, options, use)
-                           : read_config(options.config, options.overrides);
+  const bool is_recorded = run.guessed && use == TrainedUse::generate;
+  run.config = is_recorded   ? recorded_config(model, options)
+               : run.guessed ? guessed_config(model, options, use)
+                             : read_config(options.config, options.overrides);
   run.config.model.file = run.path;
   run.shape = std::move(run.config.parameters.shape);
   run.config.parameters = {};  // the file already contains its rows and values

@@ -17,8 +17,8 @@
 
 namespace tandem::api {
 
-/// Whether labels are needed: predictions need none.
-enum class TrainedUse : std::uint8_t { evaluate, predict };
+/// What is needed: predictions need no labels, and texts no data at all.
+enum class TrainedUse : std::uint8_t { evaluate, predict, generate };
 
 struct TrainedRun {
   COPIED_OUT_OF_LINE(TrainedRun);
@@ -56,7 +56,8 @@ std::string weights_text(Weights weights);
 
 /// `run`: a run directory, one of its checkpoints, or an exported .onnx file with `options.config`.
 /// Without a choice the best checkpoint, else the latest. For an .onnx file without a
-/// configuration, one is guessed from `options.data`. Throws Error{usage}.
+/// configuration, one is guessed from `options.data`, or made of what the file records of
+/// conversations where it generates. Throws Error{usage}.
 TrainedRun open_trained(const std::string& run, const TrainedOptions& options,
                         TrainedUse use = TrainedUse::evaluate);
 
