@@ -30,6 +30,7 @@ void add_elementwise_kernels(KernelList& list) {
 void add_network_kernels(KernelList& list) {
   add_softmax_kernels(list);
   add_loss_kernels(list);
+  add_ctc_loss_kernels(list);
   add_layer_normalization_kernels(list);
   add_batch_normalization_kernels(list);
   add_dropout_kernels(list);

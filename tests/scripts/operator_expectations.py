@@ -5,6 +5,7 @@
 Inputs are `pattern`, the same numbers as pattern() of tests/operators/network_cases.h. A name here is the name of an
 OperatorCase after its operator: "Conv/grouped". PyTorch 2.15.0 made the committed file.
 """
+import itertools
 import pathlib
 import textwrap
 
@@ -130,6 +131,38 @@ def losses():
     keep("LabelWeights/weighted", F.nll_loss(ones, labels, class_weights, ignore_index=1, reduction="none"))
 
 
+def spelled(path, blank):
+    """What a path of classes spells: runs of one class are one, and blanks are left out."""
+    return [c for c, _ in itertools.groupby(path) if c != blank]
+
+
+def ctc_over_all_paths(x, labels, blank):
+    """-log of the sum over every path that spells the labels, one by one; 0 where there is none. F.ctc_loss gives the
+    same loss, but its gradient presumes that the probabilities of a frame add up to 1."""
+    paths = [path for path in itertools.product(range(x.shape[1]), repeat=len(x)) if spelled(path, blank) == labels]
+    sums = [sum(x[t, c] for t, c in enumerate(path)) for path in paths]
+    return -torch.logsumexp(torch.stack(sums), 0) if sums else torch.tensor(0.0)
+
+
+def ctc():
+    cases = {
+        "labels": ((3, 5, 4), [[1, 2, 3], [2, 2, 0], [3, 0, 0]], [3, 2, 1], [5, 5, 5], 0),
+        "lengths": ((3, 5, 4), [[1, 2, 1], [2, 2, 0], [3, 0, 0]], [3, 2, 0], [4, 3, 2], 0),
+        "blank": ((2, 4, 3), [[0, 1], [1, 1]], [2, 2], [4, 4], 2),
+        "one_frame": ((2, 1, 3), [[1], [2]], [1, 0], [1, 1], 0),
+        "zero_infinity": ((3, 2, 3), [[1, 1], [1, 2], [2, 0]], [2, 2, 1], [2, 2, 0], 0),
+    }
+    for name, (shape, labels, counts, lengths, blank) in cases.items():
+        x, dloss = leaf(shape), pattern(shape[:1], 3)
+        losses = F.ctc_loss(x.transpose(0, 1), torch.tensor(labels), torch.tensor(lengths), torch.tensor(counts),
+                            blank=blank, reduction="none", zero_infinity=True)
+        keep(f"CtcLoss/{name}", losses)
+        over_paths = torch.stack([ctc_over_all_paths(x[i, :n], row[:count], blank)
+                                  for i, (n, row, count) in enumerate(zip(lengths, labels, counts))])
+        assert torch.allclose(losses, over_paths), (name, losses, over_paths)
+        keep(f"CtcLossGrad/{name}", torch.autograd.grad((dloss * over_paths).sum(), x)[0])
+
+
 def attention():
     q, k, v = leaf((2, 2, 3, 4)), leaf((2, 2, 5, 4), 1), leaf((2, 2, 5, 3), 2)
     mask = pattern((1, 2, 3, 5), 4)
@@ -215,7 +248,7 @@ def updates():
 
 
 def main():
-    for part in (convolutions, pooling, normalization, softmaxes, losses, attention, recurrent, updates):
+    for part in (convolutions, pooling, normalization, softmaxes, losses, attention, recurrent, updates, ctc):
         part()
     lines = ["// Made by tests/scripts/operator_expectations.py with PyTorch; not edited by hand.",
              '#include "tests/operators/network_cases.h"', "", "#include <map>", "", "namespace tandem::testing {",

@@ -15,6 +15,7 @@ void add_grid_sample_kernels(KernelList& list);          // grid_sample.cpp
 void add_typed_kernels(KernelList& list);                // typed.cpp
 void add_softmax_kernels(KernelList& list);              // softmax.cpp
 void add_loss_kernels(KernelList& list);                 // losses.cpp
+void add_ctc_loss_kernels(KernelList& list);             // ctc_loss.cpp
 void add_layer_normalization_kernels(KernelList& list);  // layer_normalization.cpp
 void add_batch_normalization_kernels(KernelList& list);  // batch_normalization.cpp
 void add_dropout_kernels(KernelList& list);              // dropout.cpp
