@@ -399,7 +399,7 @@ OpenOptions open_options(const RunConfig& config, const Graph& graph) {
     }
   }
   for (const LossTerm& term : config.loss.terms) {
-    if (term.kind->labels.form != LabelForm::classes) continue;
+    if (!are_class_numbers(term.kind->labels.form)) continue;
     const NamedValue* input = graph.find_input(term.labels);
     const DType taken = input ? graph.type(input->value).dtype : DType::int64;
     options.integer_types[term.labels] = taken == DType::int32 ? DType::int32 : DType::int64;

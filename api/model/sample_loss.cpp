@@ -44,7 +44,12 @@ FieldTypes guessed_fields(const RunConfig& config, const Graph& forward) {
       labels.dtype = DType::int64;
       labels.shape.pop_back();
     }
+    if (term.kind->labels.form == LabelForm::sequences)
+      labels = {DType::int64, {one_a_sample.shape.empty() ? 1 : one_a_sample.shape[0], 1}};
     if (!term.labels.empty()) fields.emplace(term.labels, labels);
+    for (const std::string& name : term.other_fields) {
+      if (!name.empty()) fields.emplace(name, TensorType{DType::int64, one_a_sample.shape});
+    }
     if (!term.sample_weights.empty()) fields.emplace(term.sample_weights, one_a_sample);
   }
   return fields;

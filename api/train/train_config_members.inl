@@ -203,6 +203,16 @@ template <class V> void each_member(Of<TripletMarginLoss>, [[maybe_unused]] V v)
   v("eps", &TripletMarginLoss::eps);
   v("swap", &TripletMarginLoss::swap);
 }
+template <> inline constexpr std::string_view words_of_enum<LossTermSimilarity> = "cosine|dot";
+template <> inline constexpr std::string_view word_of_kind<InfoNceLoss> = "info_nce";
+template <class V> void each_member(Of<InfoNceLoss>, [[maybe_unused]] V v) {
+  v("anchor", &InfoNceLoss::anchor);
+  v("positive", &InfoNceLoss::positive);
+  v("sample_weights", &InfoNceLoss::sample_weights);
+  v("temperature", &InfoNceLoss::temperature);
+  v("similarity", &InfoNceLoss::similarity);
+  v("symmetric", &InfoNceLoss::symmetric);
+}
 template <> inline constexpr std::string_view words_of_enum<LossTermActivation> = "sigmoid|softmax";
 template <> inline constexpr std::string_view word_of_kind<DiceLoss> = "dice";
 template <class V> void each_member(Of<DiceLoss>, [[maybe_unused]] V v) {
@@ -213,6 +223,18 @@ template <class V> void each_member(Of<DiceLoss>, [[maybe_unused]] V v) {
   v("squared_pred", &DiceLoss::squared_pred);
   v("smooth_nr", &DiceLoss::smooth_nr);
   v("smooth_dr", &DiceLoss::smooth_dr);
+}
+template <> inline constexpr std::string_view word_of_kind<CtcLoss> = "ctc";
+template <class V> void each_member(Of<CtcLoss>, [[maybe_unused]] V v) {
+  v("logits", &CtcLoss::logits);
+  v("labels", &CtcLoss::labels);
+  v("input_lengths", &CtcLoss::input_lengths);
+  v("target_lengths", &CtcLoss::target_lengths);
+  v("sample_weights", &CtcLoss::sample_weights);
+  v("ignore_index", &CtcLoss::ignore_index);
+  v("blank", &CtcLoss::blank);
+  v("time_first", &CtcLoss::time_first);
+  v("zero_infinity", &CtcLoss::zero_infinity);
 }
 template <> inline constexpr std::string_view word_of_kind<DistillationLoss> = "distillation";
 template <class V> void each_member(Of<DistillationLoss>, [[maybe_unused]] V v) {

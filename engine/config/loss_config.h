@@ -24,8 +24,9 @@ struct LossTerm {
   const LossKind* kind = nullptr;   // one of all_losses()
   std::vector<std::string> values;  // graph values, in the order of kind->values
   std::string labels;               // the data field, under kind->labels.key; "" where it has none
-  std::string sample_weights;       // the data field; "" = all 1
-  double weight = 1;                // factor of this term in the sum
+  std::vector<std::string> other_fields;  // in the order of kind->fields; "": not named
+  std::string sample_weights;             // the data field; "" = all 1
+  double weight = 1;                      // factor of this term in the sum
   LossReduction reduction = LossReduction::mean;
   AnyOptions options;  // as kind->options
   Where where;
@@ -40,6 +41,9 @@ struct LossConfig {
   std::string output;           // which output is the loss, where the graph has several; else ""
   Where where;
   bool operator==(const LossConfig&) const = default;
+
+  /// Whether the loss of a sample depends on the other samples of its batch.
+  bool compares_samples() const;
 };
 void visit(KeyVisitor& v, LossConfig& c);
 

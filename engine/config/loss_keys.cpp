@@ -16,6 +16,9 @@ void visit_values(KeyVisitor& v, LossTerm& term) {
     v.key(kind.values[i].key, term.values[i], required, kind.values[i].help);
   if (kind.labels.form != LabelForm::none)
     v.key(kind.labels.key, term.labels, required, kind.labels.help);
+  term.other_fields.resize(kind.fields.size());
+  for (std::size_t i = 0; i < kind.fields.size(); ++i)
+    v.key(kind.fields[i].key, text_or_none(term.other_fields[i]), kind.fields[i].help);
 }
 
 void visit_loss_options(KeyVisitor& v, LossTerm& term) {

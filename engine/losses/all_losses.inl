@@ -17,6 +17,8 @@ TANDEM_LOSS(kl_div)
 TANDEM_LOSS(gaussian_kl)
 TANDEM_LOSS(cosine_embedding)
 TANDEM_LOSS(triplet_margin)
+TANDEM_LOSS(info_nce)
 TANDEM_LOSS(dice)
+TANDEM_LOSS(ctc)
 TANDEM_LOSS(distillation)
 #undef TANDEM_LOSS

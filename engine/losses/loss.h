@@ -17,7 +17,12 @@ class LossBuilder;
 
 /// What a loss expects of a value of the graph. Only outputs of Softmax, LogSoftmax and Sigmoid
 /// can be recognised as something else.
-enum class ValueForm { numbers, logits, log_probabilities };
+enum class ValueForm {
+  numbers,
+  logits,
+  log_probabilities,
+  any_logits,  // logits or logarithms of probabilities
+};
 
 /// A value of the graph that a loss reads, and the key that names it.
 struct LossValue {
@@ -32,13 +37,36 @@ enum class LabelForm {
   zero_to_one,  // in the first value's shape: 0 for no, 1 for yes, or a probability
   signs,        // -1 or 1, one a sample
   classes,      // integers; without the class axis of the first value
+  sequences,    // integers; a list of class numbers for each sample
 };
+/// Whether labels are numbers of classes.
+constexpr bool are_class_numbers(LabelForm form) {
+  return form == LabelForm::classes || form == LabelForm::sequences;
+}
 
 /// The data field that a loss compares with, and the key that names it.
 struct LossLabels {
   LabelForm form = LabelForm::none;
   std::string_view key;
   std::string_view help;
+};
+
+/// A further data field, which a term need not name, and the key that names it.
+struct LossField {
+  std::string_view key;
+  std::string_view help;
+};
+
+/// What a loss reads of one sample of the data; a field that the term does not name has no number.
+struct LossSample {
+  Shape scores;  // the first value's, the batch included
+  std::vector<std::int64_t> labels;
+  std::vector<std::optional<double>> fields;
+};
+
+/// Why no step can be taken with a sample, because of a data field.
+struct SampleProblem {
+  std::string field, message, expected, got, fix;
 };
 
 /// What metrics and predictions may take the first value for; may be or-ed.
@@ -65,11 +93,16 @@ struct LossKind {
   std::string_view help;    // the formula, one line
   std::vector<LossValue> values;
   LossLabels labels = {};
+  std::vector<LossField> fields = {};
   AnyOptions options = {};  // besides those of every term, with their defaults
   unsigned scores = other_scores;
   bool sample_weights = true;  // the term may name a field with weights
+  /// The loss of a sample depends on the other samples of its batch.
+  bool compares_samples = false;
   /// Whether labels of a term must not be below 0; null: they may be.
   bool (*refuses_negative_labels)(const LossTerm&) = nullptr;
+  /// What is wrong with a sample, if anything is; asked before training. Null: nothing ever is.
+  std::optional<SampleProblem> (*refuse_sample)(const LossTerm&, const LossSample&) = nullptr;
   /// Nothing where a mistake was reported.
   std::optional<Losses> (*build)(LossBuilder&) = nullptr;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,28 +23,50 @@ struct ClassLabels {
   Shape positions;  // the labels' shape as given
 };
 
+/// Where the samples of this rank are in their batch. In an evaluation the samples that one program
+/// computes are the batch.
+struct WholeBatch {
+  std::int64_t first = 0;   // the number of this rank's first sample
+  bool is_complete = true;  // false: a micro-batch, which lacks samples of its step
+  /// A value [own samples, ..] as [samples of all ranks, ..]; empty: the own samples are all.
+  std::function<ValueId(ValueId)> gather;
+};
+
+/// What a term names, as values of the graph.
+struct TermValues {
+  std::vector<ValueId> values;  // as the kind lists them
+  ValueId labels;               // unset where the kind has none
+  std::vector<ValueId> fields;  // as the kind lists them; unset where the term does not name one
+};
+
 class LossBuilder {
  public:
-  LossBuilder(GraphBuilder& graph, const LossTerm& t, std::vector<ValueId> values_of_term,
-              ValueId labels_of_term, std::vector<Diagnostic>& problems,
-              std::vector<std::string>& notes)
+  LossBuilder(GraphBuilder& graph, const LossTerm& t, TermValues named, const WholeBatch& of_term,
+              std::vector<Diagnostic>& problems, std::vector<std::string>& notes)
       : g(graph),
         term(t),
-        values(std::move(values_of_term)),
-        labels(labels_of_term),
+        values(std::move(named.values)),
+        labels(named.labels),
+        fields(std::move(named.fields)),
+        batch(of_term),
         problems_(problems),
         notes_(notes) {}
 
   GraphBuilder& g;
   const LossTerm& term;
-  const std::vector<ValueId> values;  // as the kind lists them
-  const ValueId labels;               // unset where the kind has none
+  const std::vector<ValueId> values;
+  const ValueId labels;
+  const std::vector<ValueId> fields;
+  const WholeBatch& batch;
 
   /// The term's options, which are those of its kind.
   template <class Options>
   const Options& options() const {
     return term.options.as<Options>();
   }
+
+  /// A value [own samples, ..] for the samples of all ranks.
+  ValueId of_all_samples(ValueId x) { return batch.gather ? batch.gather(x) : x; }
 
   /// Reports a mistake of the term; the caller gives up by returning nothing.
   void fail(const std::string& message, std::string expected = "", std::string got = "",

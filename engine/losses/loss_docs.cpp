@@ -49,6 +49,7 @@ std::string losses_markdown() {
     for (const LossValue& value : kind.values) text += row(value.key, "required", value.help);
     if (kind.labels.form != LabelForm::none)
       text += row(kind.labels.key, "required", kind.labels.help);
+    for (const LossField& field : kind.fields) text += row(field.key, "", field.help);
     for (const KeyInfo& option : kind.options.keys()) {
       std::string fallback(option.fallback);
       if (!fallback.empty() && !fallback.starts_with('(')) fallback = "`" + fallback + "`";

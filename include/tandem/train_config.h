@@ -87,15 +87,22 @@ struct GaussianKlLoss { Maybe<std::string> mu, log_var, sample_weights; };
 struct CosineEmbeddingLoss { Maybe<std::string> labels, input1, input2, sample_weights; Maybe<double> margin; };
 struct TripletMarginLoss {
   Maybe<std::string> anchor, positive, negative, sample_weights; Maybe<double> margin, p, eps; Maybe<bool> swap; };
+enum class LossTermSimilarity { cosine, dot };
+struct InfoNceLoss {
+  Maybe<std::string> anchor, positive, sample_weights; Maybe<double> temperature; Maybe<LossTermSimilarity> similarity;
+  Maybe<bool> symmetric; };
 enum class LossTermActivation { sigmoid, softmax };
 struct DiceLoss {
   Maybe<std::string> logits, labels, sample_weights; Maybe<LossTermActivation> activation; Maybe<bool> squared_pred;
   Maybe<double> smooth_nr, smooth_dr; };
+struct CtcLoss {
+  Maybe<std::string> logits, labels, input_lengths, target_lengths, sample_weights;
+  Maybe<std::int64_t> ignore_index, blank; Maybe<bool> time_first, zero_infinity; };
 struct DistillationLoss {
   Maybe<std::string> logits, teacher_logits, sample_weights; Maybe<double> temperature; Maybe<std::int64_t> axis; };
 using Loss = std::variant<SoftmaxCrossEntropyLoss, MseLoss, BinaryCrossEntropyLoss, SumOfSquaresLoss, NllLoss,
     SoftmaxFocalLoss, SigmoidFocalLoss, HingeLoss, MultiMarginLoss, MaeLoss, HuberLoss, SmoothL1Loss, KlDivLoss,
-    GaussianKlLoss, CosineEmbeddingLoss, TripletMarginLoss, DiceLoss, DistillationLoss>;
+    GaussianKlLoss, CosineEmbeddingLoss, TripletMarginLoss, InfoNceLoss, DiceLoss, CtcLoss, DistillationLoss>;
 enum class LossTermReduction { mean, sum, batchmean };
 struct LossTermSettings {  // loss.terms[]
   Maybe<std::string> name; Maybe<Loss> kind; Maybe<double> weight; Maybe<LossTermReduction> reduction; };

@@ -4,8 +4,8 @@
 
 A case holds the term's kind and options as they stand in train.toml, the model's values, the labels, weights of
 samples, the loss and the gradients of the values, computed in float64 from float32 inputs. PyTorch 2.15.0,
-torchvision 0.29.2 (sigmoid_focal) and MONAI 1.6.1 (dice) made the committed file. hinge, softmax_focal and
-gaussian_kl are written out here.
+torchvision 0.29.2 (sigmoid_focal), MONAI 1.6.1 (dice) and transformers 4.57.0 (CLIP's loss) made the committed file.
+hinge, softmax_focal, gaussian_kl and the losses of sentence-transformers are written out here.
 """
 import json
 import pathlib
@@ -14,6 +14,7 @@ import monai.losses
 import torch
 import torch.nn.functional as F
 import torchvision.ops
+from transformers.models.clip.modeling_clip import clip_loss
 
 TARGET = pathlib.Path(__file__).parents[1] / "data" / "losses.json"
 cases = []
@@ -36,8 +37,14 @@ def tensor(t):
     return {"shape": list(t.shape), "dtype": dtype, "numbers": t.flatten().tolist()}
 
 
-def keep(name, term, x, labels, loss, weights=None):
-    """`loss` maps float64 values to a scalar; `term` is KIND or KIND, options. x: a value, or a list of them."""
+def short(numbers):
+    """Eight digits, which tests need, so that the file stays small."""
+    return [float(f"{number:.8g}") for number in numbers]
+
+
+def keep(name, term, x, labels, loss, weights=None, fields=None, whole=False):
+    """`loss` maps float64 values to a scalar; `term` is KIND or KIND, options. x: a value, or a list of them.
+    fields: further data fields by their keys. whole: it is not computed in micro-batches."""
     values = [v.clone().requires_grad_() for v in (x if isinstance(x, list) else [x])]
     result = loss(*values)
     result.backward()
@@ -49,7 +56,18 @@ def keep(name, term, x, labels, loss, weights=None):
     if weights is not None:
         case["weights"] = tensor(weights)
         case["options"] += ', sample_weights = "weights"'
+    if fields:
+        case["fields"] = {key: tensor(field) for key, field in fields.items()}
+        case["options"] += "".join(f', {key} = "{key}"' for key in fields)
+    if whole:
+        case["whole"] = True
     cases.append({**case, "loss": result.item()})
+
+
+def keep_short(*arguments, **named):
+    keep(*arguments, **named)
+    for value in cases[-1]["values"]:
+        value["gradient"] = short(value["gradient"])
 
 
 def cross_entropy(name, options, x, labels, **settings):
@@ -342,6 +360,59 @@ def distillations():
     keep("distillation_sequence", "distillation", [pattern((3, 2, 4)), pattern((3, 2, 4), 6)], None, loss(2.0))
 
 
+def info_nces():
+    def similarities(a, b, cosine=True):
+        return F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).T if cosine else a @ b.T
+
+    def ranking(a, b, scale, cosine=True, symmetric=False, reduction="mean"):
+        """MultipleNegativesRankingLoss.forward and MultipleNegativesSymmetricRankingLoss.forward, where the documents
+        are positives, then the negatives of all samples."""
+        candidates = b[:, None] if b.dim() == 2 else b
+        documents = candidates.transpose(0, 1).flatten(0, 1)
+        labels = torch.arange(len(a))
+        scores = similarities(a, documents, cosine) * scale
+        forward = F.cross_entropy(scores, labels, reduction=reduction)
+        if not symmetric:
+            return forward
+        return (forward + F.cross_entropy(scores[:, :len(a)].T, labels, reduction=reduction)) / 2
+
+    a, b = pattern((4, 3)), pattern((4, 3), 3)
+    both = pattern((3, 2, 3), 5)
+    keep_short("info_nce", "info_nce", [a, b], None, lambda a, b: ranking(a, b, 20.0), whole=True)
+    keep_short("info_nce_dot", 'info_nce, similarity = "dot", temperature = 2.0, reduction = "sum"', [a, b], None,
+               lambda a, b: ranking(a, b, 0.5, cosine=False, reduction="sum"), whole=True)
+    keep_short("info_nce_clip", "info_nce, symmetric = true, temperature = 0.25", [a, b], None,
+               lambda a, b: clip_loss(similarities(a, b) * 4.0), whole=True)
+    keep_short("info_nce_candidates", "info_nce, temperature = 0.25", [a[:3], both], None,
+               lambda a, b: ranking(a, b, 4.0), whole=True)
+    keep_short("info_nce_symmetric_candidates", "info_nce, symmetric = true, temperature = 0.5", [a[:3], both], None,
+               lambda a, b: ranking(a, b, 2.0, symmetric=True), whole=True)
+
+
+def ctcs():
+    def loss(labels, counts, frames=None, time_first=False, **settings):
+        def of(x):
+            x = x if time_first else x.transpose(0, 1)
+            own = torch.full((len(labels),), len(x)) if frames is None else frames
+            return F.ctc_loss(F.log_softmax(x, -1), labels, own, counts, **settings)
+        return of
+
+    x = pattern((4, 4, 3))
+    labels = torch.tensor([[1, 2, 1], [2, 2, -100], [-100, -100, -100], [1, -100, -100]])
+    counts, frames = torch.tensor([3, 2, 0, 1]), torch.tensor([4, 3, 4, 1])
+    keep_short("ctc", "ctc", x, labels, loss(labels, counts))
+    keep_short("ctc_input_lengths", 'ctc, reduction = "sum"', x, labels, loss(labels, counts, frames, reduction="sum"),
+               fields={"input_lengths": frames})
+    others = torch.tensor([[0, 1, 0], [1, 1, 0], [0, 0, 0], [0, 1, 1]])
+    few = torch.tensor([2, 2, 4, 4])
+    keep_short("ctc_blank", "ctc, blank = 2, zero_infinity = true", x, others,
+               loss(others, counts, few, blank=2, zero_infinity=True),
+               fields={"input_lengths": few, "target_lengths": counts})
+    keep_short("ctc_time_first", "ctc, time_first = true, ignore_index = 0", pattern((3, 2, 3), 4),
+               torch.tensor([[1, 2], [2, 0]], dtype=torch.int32),
+               loss(torch.tensor([[1, 2], [2, 0]]), torch.tensor([2, 1]), time_first=True), whole=True)
+
+
 if __name__ == "__main__":
     cross_entropies()
     squared_errors()
@@ -353,6 +424,8 @@ if __name__ == "__main__":
     divergences()
     embeddings()
     distillations()
+    info_nces()
+    ctcs()
     lines = ",\n".join(json.dumps(case) for case in cases)
     TARGET.write_text(f"[\n{lines}\n]\n")
     print(f"{TARGET}: {len(cases)} cases")

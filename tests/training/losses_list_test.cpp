@@ -102,6 +102,8 @@ TEST(ListOfLosses, DefaultsAndOptionsSurviveTheResolvedFile) {
     std::string set;
     for (const KeyInfo& option : kind.options.keys())
       set += ", " + std::string(option.path) + " = " + other_value(option);
+    for (const LossField& field : kind.fields)
+      set += ", " + std::string(field.key) + " = \"" + std::string(field.key) + "_field\"";
     const std::string common = ", name = \"n\", weight = 0.5, reduction = \"batchmean\"" +
                                std::string(kind.sample_weights ? ", sample_weights = \"w\"" : "");
     for (const std::string& more : {std::string(), set + common}) {
@@ -111,6 +113,9 @@ TEST(ListOfLosses, DefaultsAndOptionsSurviveTheResolvedFile) {
       const LossTerm& term = config.loss.terms[0];
       EXPECT_EQ(term.kind, &kind);
       EXPECT_EQ(term.values, std::vector<std::string>(kind.values.size(), "x"));
+      for (std::size_t i = 0; i < kind.fields.size(); ++i)
+        EXPECT_EQ(term.other_fields[i],
+                  more.empty() ? "" : std::string(kind.fields[i].key) + "_field");
       for (const KeyInfo& option : kind.options.keys()) {
         const bool has_default = !option.fallback.empty() && !option.fallback.starts_with('(');
         const bool is_written =
@@ -128,6 +133,7 @@ TEST(ListOfLosses, AKindTakesNoKeysOfOthers) {
   std::set<std::string> keys{"sample_weights = \"w\""};
   for (const LossKind& kind : all_losses()) {
     for (const LossValue& value : kind.values) keys.insert(std::string(value.key) + " = \"x\"");
+    for (const LossField& field : kind.fields) keys.insert(std::string(field.key) + " = \"x\"");
     for (const KeyInfo& option : kind.options.keys())
       keys.insert(std::string(option.path) + " = " + other_value(option));
   }
@@ -139,6 +145,8 @@ TEST(ListOfLosses, AKindTakesNoKeysOfOthers) {
                        name == kind.labels.key ||
                        std::any_of(kind.values.begin(), kind.values.end(),
                                    [&](const LossValue& value) { return value.key == name; }) ||
+                       std::any_of(kind.fields.begin(), kind.fields.end(),
+                                   [&](const LossField& field) { return field.key == name; }) ||
                        std::any_of(options.begin(), options.end(),
                                    [&](const KeyInfo& option) { return option.path == name; });
       if (own) continue;

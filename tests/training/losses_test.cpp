@@ -153,6 +153,13 @@ std::vector<Json> loss_cases() {
   return Json::parse(file).get<std::vector<Json>>();
 }
 
+/// Those whose samples are along axis 0, and do not need each other.
+std::vector<Json> divisible_cases() {
+  std::vector<Json> cases = loss_cases();
+  std::erase_if(cases, [](const Json& c) { return c.value("whole", false); });
+  return cases;
+}
+
 class LossTest : public ::testing::TestWithParam<Json> {
  protected:
   void expect(std::int64_t micro_batch) {
@@ -163,6 +170,8 @@ class LossTest : public ::testing::TestWithParam<Json> {
     for (const char* field : {"labels", "weights"}) {
       if (c.contains(field)) operands.fields.emplace_back(field, tensor_of(c[field]));
     }
+    for (const auto& [key, field] : c.value("fields", Json::object()).items())
+      operands.fields.emplace_back(key, tensor_of(field));
     const Computed found =
         compute(config, operands, micro_batch > 0 ? micro_batch : operands.values[0].shape()[0]);
     const double loss = c["loss"];
@@ -178,13 +187,18 @@ class LossTest : public ::testing::TestWithParam<Json> {
   }
 };
 
-TEST_P(LossTest, IsThatOfPyTorch) { expect(0); }
-TEST_P(LossTest, SumsOverMicroBatchesOfOne) { expect(1); }
-TEST_P(LossTest, SumsOverUnequalMicroBatches) { expect(2); }
+class DividedLossTest : public LossTest {};
 
-INSTANTIATE_TEST_SUITE_P(Terms, LossTest, ::testing::ValuesIn(loss_cases()), [](const auto& info) {
+TEST_P(LossTest, IsThatOfPyTorch) { expect(0); }
+TEST_P(DividedLossTest, SumsOverMicroBatchesOfOne) { expect(1); }
+TEST_P(DividedLossTest, SumsOverUnequalMicroBatches) { expect(2); }
+
+constexpr auto name_of_case = [](const auto& info) {
   return info.param["name"].template get<std::string>();
-});
+};
+INSTANTIATE_TEST_SUITE_P(Terms, LossTest, ::testing::ValuesIn(loss_cases()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Terms, DividedLossTest, ::testing::ValuesIn(divisible_cases()),
+                         name_of_case);
 
 TEST(LossTermsTest, TheLossIsTheWeightedSumOfItsTerms) {
   const LossConfig config = loss_of(

@@ -84,6 +84,24 @@ TEST(RunProgramsTest, AnEvaluationHasItsFullMicroBatchAndTheRest) {
   EXPECT_THAT(programs({}, {.eval_samples = 2, .place = {2, 3}}, false).sizes, IsEmpty());
 }
 
+TEST(RunProgramsTest, ALossThatComparesSamplesIsEvaluatedOverWholeBatches) {
+  const RunConfig config = testing::small_config(
+      "/folder", {"loss.terms=[{kind=\"info_nce\", anchor=\"logits\", positive=\"logits\"}]"});
+  const auto share = [&](int rank, int ranks) {
+    return evaluated_share(config, 21, {rank, ranks});
+  };
+  EXPECT_EQ(share(0, 2), (SampleShare{0, 16}));
+  EXPECT_EQ(share(1, 2), (SampleShare{16, 5}));
+  EXPECT_EQ(share(2, 4), (SampleShare{16, 5}));
+  EXPECT_EQ(share(3, 4), (SampleShare{21, 0}));
+  const auto sizes = [&](int rank, bool exchanges) {
+    return evaluation_programs(config, {.eval_samples = 21, .place = {rank, 2}}, exchanges).sizes;
+  };
+  EXPECT_THAT(sizes(0, false), ElementsAre(8));
+  EXPECT_THAT(sizes(1, false), ElementsAre(5));
+  EXPECT_EQ(evaluation_programs(config, {.eval_samples = 21, .place = {1, 2}}, true).rounds, 2);
+}
+
 /// "1: TF" for a phase from step 1 on in which the first of two rules does not hold.
 std::vector<std::string> phases_of(const std::string& rules, std::int64_t steps,
                                    std::int64_t steps_per_epoch = 3) {

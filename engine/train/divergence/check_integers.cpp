@@ -18,6 +18,7 @@
 #include "engine/operators/scalar_functions.h"
 #include "engine/operators/tables/rows.h"
 #include "engine/train/divergence/id_remedies.h"
+#include "engine/train/divergence/sample_checks.h"
 #include "engine/train/divergence/tokenizer_rows.h"
 #include "engine/train/tables/column_lookups.h"
 
@@ -381,11 +382,13 @@ void FieldChecks::check(const DataSource& source) const {
   std::vector<Diagnostic> problems;
   for (const LossTerm& term : config_.loss.terms) {
     check_ranges(term, source, problems);
-    if (term.kind->labels.form != LabelForm::classes) continue;
+    if (!are_class_numbers(term.kind->labels.form)) continue;
     const NamedValue* output = forward.find_output(term.values[0]);
     const ValueId scores = output != nullptr ? output->value : forward.find_value(term.values[0]);
     const int field = source.find_field(term.labels);
     if (!scores || field < 0) continue;
+    check_samples(term, forward.type(scores).shape, source, problems);
+    if (term.kind->labels.form != LabelForm::classes) continue;
     const auto classes = class_count(forward.type(scores).shape, source.fields()[field].sample);
     if (!classes) continue;
     check_classes(source, term.labels, *classes, class_options(term).ignore_index,

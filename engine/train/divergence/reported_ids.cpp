@@ -23,8 +23,7 @@ bool has_lengths(const Program& program, const std::string& path) {
 std::string message_of(const Program& program, const Program::StepError& error) {
   if (error.kind == ErrorWord::bad_label) return "a label is not a class of the logits";
   if (error.kind != ErrorWord::index_out_of_range) return "a value is not finite";
-  return has_lengths(program, error.path) ? "a length of sequence_lens is out of range"
-                                          : "an index is out of range";
+  return has_lengths(program, error.path) ? "a length is out of range" : "an index is out of range";
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
   my.metrics = evaluated_metrics(config, *my.all_samples, my.words);
   const std::int64_t all = my.all_samples->samples();
   const RankPlace place = place_of(parts);
-  my.source = make_part_source(my.all_samples, share_of(all, place));
+  my.source = make_part_source(my.all_samples, evaluated_share(config, all, place));
   const bool exchanges = place.ranks > 1 && shares_parameters(parts.shards);
   RunCounts counts;
   counts.eval_samples = all;

@@ -12,8 +12,9 @@ namespace {
 
 class LossesBuilder {
  public:
-  LossesBuilder(GraphBuilder& g, const FieldTypes& fields, const StepSamples& samples)
-      : g_(g), fields_(fields), samples_(samples) {}
+  LossesBuilder(GraphBuilder& g, const FieldTypes& fields, const StepSamples& samples,
+                const WholeBatch& batch)
+      : g_(g), fields_(fields), samples_(samples), batch_(batch) {}
 
   ValueId term(const LossTerm& term);
   ValueId own(const LossConfig& config);
@@ -33,6 +34,7 @@ class LossesBuilder {
   GraphBuilder& g_;
   const FieldTypes& fields_;
   const StepSamples samples_;
+  const WholeBatch& batch_;
 };
 
 /// The form that a value should have had, where it is the output of such an operator; "" where it
@@ -42,6 +44,7 @@ std::string wrong_form(ValueForm form, const std::string& op) {
     return "logits";
   if (form == ValueForm::log_probabilities && (op == "Softmax" || op == "Sigmoid"))
     return "logarithms of probabilities";
+  if (form == ValueForm::any_logits && (op == "Softmax" || op == "Sigmoid")) return "logits";
   return "";
 }
 
@@ -114,11 +117,26 @@ ValueId LossesBuilder::term(const LossTerm& term) {
   }
   ValueId labels, weights;
   if (!term.labels.empty()) complete = (labels = field(term, term.labels)) && complete;
+  std::vector<ValueId> others(term.kind->fields.size());
+  for (std::size_t i = 0; i < term.other_fields.size(); ++i) {
+    const std::string& name = term.other_fields[i];
+    if (!name.empty()) complete = (others[i] = field(term, name)) && complete;
+  }
   if (!term.sample_weights.empty())
     complete = (weights = field(term, term.sample_weights)) && complete;
   if (!complete) return {};
+  if (term.kind->compares_samples && !batch_.is_complete) {
+    fail(term.where,
+         "micro_batch: the loss \"" + term.name + "\" (" + std::string(term.kind->name) +
+             ") compares each sample with all others of its batch, which a micro-batch lacks",
+         "micro-batches of " + std::to_string(samples_.step) + " samples, as many as the step has",
+         std::to_string(samples_.micro_batch),
+         "leave micro_batch out; where the batch does not fit, take a smaller batch_size, or let a "
+         "policy save memory (acts = \"recompute\")");
+    return {};
+  }
   g_.set_scope({"loss." + term.name, Phase::forward, {}});
-  LossBuilder b(g_, term, std::move(values), labels, problems, notes);
+  LossBuilder b(g_, term, {std::move(values), labels, std::move(others)}, batch_, problems, notes);
   const std::optional<Losses> losses = term.kind->build(b);
   if (!losses) return {};
   const std::optional<ValueId> total = reduced(b, *losses, weights, samples_, denominators);
@@ -177,8 +195,8 @@ ValueId LossesBuilder::own(const LossConfig& config) {
 }  // namespace
 
 Loss add_loss(GraphBuilder& g, const LossConfig& config, const FieldTypes& fields,
-              const StepSamples& samples) {
-  LossesBuilder builder(g, fields, samples);
+              const StepSamples& samples, const WholeBatch& batch) {
+  LossesBuilder builder(g, fields, samples, batch);
   Loss loss;
   if (config.terms.empty()) {
     loss.total = builder.own(config);

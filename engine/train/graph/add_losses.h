@@ -24,7 +24,8 @@ using FieldTypes = std::map<std::string, TensorType>;
 /// Adds inputs for labels and weights that the graph does not have yet. With no terms the graph's
 /// own scalar output is the loss. Throws Error{usage}, all problems at once: unknown values with
 /// the nearest name, logits that come from a Softmax or Sigmoid, shapes that do not fit.
+/// `batch`: for a training step; an evaluation takes the samples of a program for their batch.
 Loss add_loss(GraphBuilder& g, const LossConfig& config, const FieldTypes& fields,
-              const StepSamples& samples);
+              const StepSamples& samples, const WholeBatch& batch = {});
 
 }  // namespace tandem

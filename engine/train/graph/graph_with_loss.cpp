@@ -1,6 +1,7 @@
 #include "engine/train/graph/graph_with_loss.h"
 
 #include "engine/train/divergence/bound_lengths.h"
+#include "engine/train/graph/whole_batch.h"
 #include "engine/train/sharding/shard_products.h"
 
 namespace tandem {
@@ -29,7 +30,9 @@ GraphWithLoss with_loss(const OperatorSet& operators, Graph forward, const Train
                         bool keeps_outputs) {
   check_bound_lengths(*request.config, forward, request.fields);
   GraphBuilder g(operators, std::move(forward));
-  Loss loss = add_loss(g, request.config->loss, request.fields, request.samples);
+  const bool trains = !keeps_outputs;
+  const WholeBatch batch = trains ? whole_batch(g, request) : WholeBatch{};
+  Loss loss = add_loss(g, request.config->loss, request.fields, request.samples, batch);
   if (!keeps_outputs) g.graph().outputs.clear();
   return with_shared_products(operators, {g.finish(), std::move(loss)}, request);
 }

@@ -64,16 +64,27 @@ bool shares_parameters(const Shardings& shards) {
                      [](const auto& shard) { return !keeps_parameter_whole(shard.second); });
 }
 
+SampleShare evaluated_share(const RunConfig& config, std::int64_t samples, const RankPlace& place) {
+  if (!config.loss.compares_samples()) return share_of(samples, place);
+  const std::int64_t batch = config.batch_size;
+  const SampleShare batches = share_of((samples + batch - 1) / batch, place);
+  const std::int64_t first = std::min(samples, batches.first * batch);
+  return {first, std::min(samples - first, batches.count * batch)};
+}
+
 EvaluationPrograms evaluation_programs(const RunConfig& config, const RunCounts& counts,
                                        bool exchanges) {
   const RankPlace first{0, counts.place.ranks};  // no rank has more samples than rank 0
-  const std::int64_t samples = share_of(counts.eval_samples, counts.place).count;
-  // As large as a training step's micro-batch on one rank, so that it takes no more memory.
-  const std::int64_t most = share_of(config.micro_batch_size(), first).count;
+  const std::int64_t samples = evaluated_share(config, counts.eval_samples, counts.place).count;
+  // As large as a training step's micro-batch on one rank, so that it takes no more memory; but a
+  // loss that compares samples has the batches that one process has.
+  const std::int64_t most = config.loss.compares_samples()
+                                ? config.batch_size
+                                : share_of(config.micro_batch_size(), first).count;
   EvaluationPrograms result;
   result.micro_batch = std::max<std::int64_t>(1, std::min(most, samples));
   if (exchanges) {
-    const std::int64_t largest = share_of(counts.eval_samples, first).count;
+    const std::int64_t largest = evaluated_share(config, counts.eval_samples, first).count;
     result.micro_batch = std::max<std::int64_t>(1, std::min(most, largest));
     result.rounds = (largest + result.micro_batch - 1) / result.micro_batch;
   }

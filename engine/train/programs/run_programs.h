@@ -44,6 +44,10 @@ std::vector<StepProgram> step_programs(const RunConfig& config, const RunCounts&
 /// Whether ranks exchange parts of parameters where they run the model.
 bool shares_parameters(const Shardings& shards);
 
+/// What a rank evaluates of that many samples: about as many as the others, or whole batches where
+/// the loss compares the samples of a batch.
+SampleShare evaluated_share(const RunConfig& config, std::int64_t samples, const RankPlace& place);
+
 /// The programs of an evaluation. `exchanges`: ranks shard parameters.
 EvaluationPrograms evaluation_programs(const RunConfig& config, const RunCounts& counts,
                                        bool exchanges);

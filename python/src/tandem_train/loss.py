@@ -321,6 +321,31 @@ def triplet_margin(
     return Term("triplet_margin", locals())
 
 
+def info_nce(
+    anchor: str,
+    positive: str,
+    *,
+    sample_weights: str | None = None,
+    temperature: float | None = None,
+    similarity: Literal["cosine", "dot"] | None = None,
+    symmetric: bool | None = None,
+    **others: Unpack[TermKeys],
+) -> Term:
+    """-log softmax(similarity(anchor, all positives) / temperature)[own positive]: the positives of the other
+    samples of the batch are the negatives. It needs whole batches, so no micro_batch; ranks exchange their
+    embeddings. As sentence-transformers: MultipleNegativesRankingLoss and its symmetric form; CLIP's loss.
+
+    anchor: value of the graph: [batch, dim].
+    positive: value of the graph: [batch, dim], or [batch, candidates, dim] with further negatives behind the positive.
+    sample_weights: data field with a weight for each sample, or for each position of it; a mean divides by the sum of
+        the weights.
+    temperature: number by which similarities are divided: 1 / the scale. Default: 0.05.
+    similarity: of two embeddings. Default: "cosine".
+    symmetric: the mean with the loss that finds the anchor of a positive among all anchors. Default: False.
+    """
+    return Term("info_nce", locals())
+
+
 def dice(
     logits: str,
     labels: str,
@@ -345,6 +370,36 @@ def dice(
     smooth_dr: added to the denominator. Default: 1e-5.
     """
     return Term("dice", locals())
+
+
+def ctc(
+    logits: str,
+    labels: str,
+    *,
+    input_lengths: str | None = None,
+    target_lengths: str | None = None,
+    sample_weights: str | None = None,
+    ignore_index: int | None = None,
+    blank: int | None = None,
+    time_first: bool | None = None,
+    zero_infinity: bool | None = None,
+    **others: Unpack[TermKeys],
+) -> Term:
+    """-log of the probability that the frames spell the labels, after runs of one class became one and blanks were
+    left out; the mean divides the loss of a sample by the number of its labels first. As PyTorch: ctc_loss.
+
+    logits: value of the graph: [batch, time, classes], also logarithms of probabilities.
+    labels: data field: class numbers of each sample, padded.
+    input_lengths: data field: frames of each sample; default: all.
+    target_lengths: data field: labels of each sample; default: those before ignore_index.
+    sample_weights: data field with a weight for each sample, or for each position of it; a mean divides by the sum of
+        the weights.
+    ignore_index: padding behind the labels of a sample; not read with target_lengths. Default: -100.
+    blank: the class that stands for no label. Default: 0.
+    time_first: the logits are [time, batch, classes]. Default: False.
+    zero_infinity: a sample with too few frames for its labels has loss and gradient 0 instead of inf. Default: False.
+    """
+    return Term("ctc", locals())
 
 
 def distillation(
