@@ -44,7 +44,8 @@ std::string other_value(const KeyInfo& option) {
   if ((option.type & boolean_value) != 0) return option.fallback == "true" ? "false" : "true";
   if ((option.type & string_value) != 0)
     return toml_string(option.allowed.substr(option.allowed.rfind('|') + 1));
-  if ((option.type & integer_value) != 0) return "-7";
+  if ((option.type & integer_value) != 0)
+    return std::to_string(static_cast<std::int64_t>(std::max(option.low, -8.0)) + 1);
   return option.high < 1e300 ? toml_number((std::max(option.low, 0.0) + option.high) / 2) : "3.5";
 }
 

@@ -67,11 +67,14 @@ HostTensor rows_from(const HostTensor& tensor, std::int64_t begin, std::int64_t 
   return part;
 }
 
-/// What a term reads; axis 0 of everything is the batch.
+/// What a term reads. Axis 0 of fields is the batch; so is axis 0 of values that are divided.
 struct Operands {
   std::vector<HostTensor> values;
-  std::vector<std::pair<std::string, HostTensor>> fields;  // labels, weights
+  std::vector<std::pair<std::string, HostTensor>> fields;  // labels, weights, lengths
 
+  std::int64_t samples() const {
+    return (fields.empty() ? values[0] : fields[0].second).shape()[0];
+  }
   Operands part(std::int64_t begin, std::int64_t count) const {
     Operands result;
     for (const HostTensor& value : values) result.values.push_back(rows_from(value, begin, count));
@@ -120,12 +123,12 @@ struct Computed {
 /// One optimizer step in micro-batches of `micro_batch` samples; denominators are fed where the
 /// graph asks for them.
 Computed compute(const LossConfig& config, const Operands& operands, std::int64_t micro_batch) {
-  const std::int64_t step = operands.values[0].shape()[0];
+  const std::int64_t step = operands.samples();
   Computed result;
   result.gradients.resize(operands.values.size());
   for (std::int64_t done = 0; done < step; done += micro_batch) {
     const std::int64_t count = std::min(micro_batch, step - done);
-    const Operands part = operands.part(done, count);
+    const Operands part = count == step ? operands : operands.part(done, count);
     const LossGraph made = loss_graph(config, part, {count, step});
     std::vector<std::pair<std::string, HostTensor>> feeds = part.fields;
     for (std::size_t i = 0; i < part.values.size(); ++i)
@@ -170,10 +173,11 @@ class LossTest : public ::testing::TestWithParam<Json> {
     for (const char* field : {"labels", "weights"}) {
       if (c.contains(field)) operands.fields.emplace_back(field, tensor_of(c[field]));
     }
-    for (const auto& [key, field] : c.value("fields", Json::object()).items())
+    const Json fields = c.value("fields", Json::object());
+    for (const auto& [key, field] : fields.items())
       operands.fields.emplace_back(key, tensor_of(field));
     const Computed found =
-        compute(config, operands, micro_batch > 0 ? micro_batch : operands.values[0].shape()[0]);
+        compute(config, operands, micro_batch > 0 ? micro_batch : operands.samples());
     const double loss = c["loss"];
     EXPECT_NEAR(found.loss, loss, 2e-6 * std::max(1.0, std::abs(loss)));
     for (std::size_t v = 0; v < operands.values.size(); ++v) {
