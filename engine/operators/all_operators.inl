@@ -47,6 +47,8 @@ TANDEM_OPERATOR(sum_of_squares)
 
 // Products
 TANDEM_OPERATOR(matmul)
+TANDEM_OPERATOR(unpack)
+TANDEM_OPERATOR(packed_matmul)
 TANDEM_OPERATOR(conv)
 TANDEM_OPERATOR(conv_grad_input)
 TANDEM_OPERATOR(conv_grad_weight)

@@ -1,6 +1,7 @@
 // The forward passes in the order in which they run. TANDEM_FORWARD_PASS(name, run): `Graph run(const
 // Graph&, PassContext&)` of engine/passes/, which `--without name` leaves out.
 
+TANDEM_FORWARD_PASS(packed_products, packed_products)
 TANDEM_FORWARD_PASS(fold_constants, fold_constants)
 TANDEM_FORWARD_PASS(simplify, simplify)
 TANDEM_FORWARD_PASS(stable_exponentials, stable_exponentials)

@@ -13,6 +13,7 @@ TANDEM_CASES(resize)
 TANDEM_CASES(grid_sample)
 TANDEM_CASES(reduction)
 TANDEM_CASES(product)
+TANDEM_CASES(packed)
 TANDEM_CASES(fused)
 
 TANDEM_CASES(convolution)

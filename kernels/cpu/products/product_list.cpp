@@ -7,6 +7,7 @@ namespace tandem {
 
 void add_product_kernels(KernelList& list) {
   add_matmul_kernels(list);
+  add_packed_kernels(list);
   add_convolution_kernels(list);
   add_pooling_kernels(list);
 }

@@ -9,6 +9,7 @@
 namespace tandem {
 
 void add_matmul_kernels(KernelList& list);       // MatMul, Gemm, GemmSgd
+void add_packed_kernels(KernelList& list);       // PackedMatMul, Unpack
 void add_convolution_kernels(KernelList& list);  // Conv, ConvFused, ConvGradInput, ConvGradWeight
 void add_pooling_kernels(KernelList& list);      // MaxPool, AveragePool and their gradients
 

@@ -175,6 +175,18 @@ class RandomChains {
     return g_.add_node("Neg", {g_.add_node("Neg", {g_.mul(g_.add(turned, number(0)), two)})});
   }
   ValueId product(ValueId x) { return either("Mul", x, any()); }
+  /// x times a matrix of bytes, or with its transpose.
+  ValueId packed(ValueId x) {
+    HostTensor bytes(TensorType{DType::uint8, {chain_columns, chain_columns}});
+    for (std::uint8_t& byte : bytes.as<std::uint8_t>()) byte = static_cast<std::uint8_t>(pick(256));
+    const ValueId scale = g_.constant(uniform({DType::float64, {1, 1}}));
+    const ValueId matrix = g_.add_node("Unpack", {g_.constant(std::move(bytes)), scale},
+                                       {{"kind", std::string("uint8")},
+                                        {"columns", chain_columns},
+                                        {"row_block", std::int64_t{0}},
+                                        {"zero", std::int64_t{128}}});
+    return g_.mul(g_.matmul(x, pick(2) == 0 ? matrix : g_.transpose(matrix, {1, 0})), number(0.01));
+  }
   ValueId losses(ValueId x) {
     HostTensor labels(TensorType{DType::int64, {chain_rows}});
     for (std::int64_t& label : labels.as<std::int64_t>())
@@ -185,19 +197,14 @@ class RandomChains {
 
   ValueId chain(ValueId x) {
     using Chain = ValueId (RandomChains::*)(ValueId);
-    static constexpr Chain chains[] = {&RandomChains::gelu,
-                                       &RandomChains::layer_normalization,
-                                       &RandomChains::attention,
-                                       &RandomChains::entropy,
-                                       &RandomChains::norm,
-                                       &RandomChains::logarithm,
-                                       &RandomChains::bag,
-                                       &RandomChains::exponential,
-                                       &RandomChains::idle,
-                                       &RandomChains::product,
-                                       &RandomChains::angle,
-                                       &RandomChains::cut_logarithm,
-                                       &RandomChains::guarded_quotient};
+    static constexpr Chain chains[] = {
+        &RandomChains::gelu,          &RandomChains::layer_normalization,
+        &RandomChains::attention,     &RandomChains::entropy,
+        &RandomChains::norm,          &RandomChains::logarithm,
+        &RandomChains::bag,           &RandomChains::exponential,
+        &RandomChains::idle,          &RandomChains::product,
+        &RandomChains::packed,        &RandomChains::angle,
+        &RandomChains::cut_logarithm, &RandomChains::guarded_quotient};
     return (this->*chains[pick(static_cast<int>(std::size(chains)))])(x);
   }
 
