@@ -261,7 +261,9 @@ class Export {
     for (const onnx::TensorProto& tensor : content_.model->graph().initializer()) {
       const std::string& name = tensor.name();
       const auto role = roles_.find(name);
-      if (role == roles_.end() || !role->second.is_state || values_.count(name) > 0) continue;
+      if (role == roles_.end() || !role->second.is_state || role->second.is_packed ||
+          values_.count(name) > 0)
+        continue;
       problems.push_back({.message = "there is no trained value of this initializer",
                           .file = file_.path().string(),
                           .path = name,

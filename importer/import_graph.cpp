@@ -3,24 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "engine/graph/rewrite.h"
 #include "engine/graph/selector.h"
 #include "importer/batch/refuse_ambiguous.h"
-#include "importer/inputs/bindings.h"
 #include "importer/branches.h"
 #include "importer/chosen_rows.h"
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
 #include "importer/grown_tables.h"
 #include "importer/import_content.h"
+#include "importer/inputs/bindings.h"
 #include "importer/problems.h"
 #include "importer/quantized_weights.h"
 #include "importer/tied_names.h"
 #include "importer/training_info/algorithm_import.h"
 #include "importer/training_info/artifacts.h"
 #include "importer/walk.h"
+#include "importer/weights/packed_weights.h"
 
 namespace tandem {
 
@@ -273,13 +275,16 @@ class Import {
       }
       State state;
       state.name = tensor.name();
-      state.path = role.kind == StateKind::parameter ? parameter_path(tensor.name()) : "";
+      state.path = role.kind == StateKind::parameter ? path_of(tensor.name()) : "";
       state.kind = role.kind;
       state.trainable = role.trainable;
       state.reason = role.reason;
       state.start = value->second;
-      if (const DType dtype = session_.type_in_graph(state.start.dtype());
-          dtype != state.start.dtype()) {
+      if (role.is_packed) {
+        state.held_by = HeldBy::model;
+        check_scales(tensor.name(), state.start);
+      } else if (const DType dtype = session_.type_in_graph(state.start.dtype());
+                 dtype != state.start.dtype()) {
         state.start = state.start.converted(dtype);
         session_.note(tensor.name(),
                       "the file has it in 16 bits: it is float32 here, as is all that is computed "
@@ -297,6 +302,25 @@ class Import {
       Term& term = scope_.names[tensor.name()];
       term = session_.value(session_.builder.state(std::move(state)));
       session_.settle(tensor.name(), term);
+    }
+  }
+
+  /// "q_proj:weight" also where quantizers call the bytes "q_proj.weight_Q4".
+  std::string path_of(const std::string& name) const {
+    if (!file_.packed.data.contains(name)) return parameter_path(name);
+    const std::string float_name = without_quantizers_ending(name);
+    const std::string path = parameter_path(float_name);
+    const bool is_taken = file_.initializers.contains(float_name);
+    return is_taken || path == float_name ? parameter_path(name) : path;
+  }
+
+  void check_scales(const std::string& name, const HostTensor& scales) const {
+    if (!is_float(scales.dtype())) return;
+    for (std::int64_t i = 0; i < scales.type().elements(); ++i) {
+      const double scale = scales.number(i);
+      if (std::isfinite(scale)) continue;
+      refuse(file_.path, name, "a scale of a packed weight is not finite", "finite numbers",
+             fmt::format("{} at {}", scale, i), "quantize the model again");
     }
   }
 
@@ -381,11 +405,13 @@ class Import {
       const auto value = file_.initializers.find(tensor.name());
       if (value == file_.initializers.end()) continue;
       const DType dtype = value->second.dtype();
-      if (!is_float(dtype) && !is_float8(dtype)) continue;
+      const bool is_packed = file_.packed.data.contains(tensor.name());
+      if (!is_float(dtype) && !is_float8(dtype) && !is_packed) continue;
       if (algorithm_ != nullptr && algorithm_->is_own(tensor.name())) continue;
+      if (file_.packed.scales.contains(tensor.name())) continue;  // a part of the packed weight
       const Role& role = roles_.at(tensor.name());
       ParameterSummary parameter{tensor.name(),
-                                 parameter_path(tensor.name()),
+                                 path_of(tensor.name()),
                                  table_type(tensor.name(), value->second.type()),
                                  role.kind,
                                  false,

@@ -230,7 +230,12 @@ void add_quantized(const ImportResult& model, std::vector<ModelNotice>& notices)
     notice.text +=
         fmt::format("; {} more lie before such operators, through which no gradient passes",
                     with_commas(cut_off));
-  notice.fix = "train the float model that it was made of, and quantize the result";
+  const bool any_packed =
+      std::any_of(model.graph.states.begin(), model.graph.states.end(), [](const State& state) {
+        return state.kind == StateKind::parameter && !is_float(state.start.dtype());
+      });
+  notice.fix = any_packed ? "parameters.lora trains adapters next to them"
+                          : "train the float model that it was made of, and quantize the result";
   notices.insert(notices.begin(), std::move(notice));
 }
 

@@ -32,8 +32,6 @@ TANDEM_HELP("com.microsoft::", "take the file from before, or save it with graph
 TANDEM_HELP("com.microsoft.nchwc::", "take the file from before, or save it with graph_optimization_level = ORT_DISABLE_ALL")
 TANDEM_HELP("com.microsoft::BeamSearch", "export the network without the loop that generates text")
 TANDEM_HELP("com.microsoft::GreedySearch", "export the network without the loop that generates text")
-TANDEM_HELP("com.microsoft::MatMulBnb4", "packed weights do not train: take the float model that they were made of, and quantize the result")
-TANDEM_HELP("com.microsoft::MatMulNBits", "packed weights do not train: take the float model that they were made of, and quantize the result")
 TANDEM_HELP("com.microsoft::QAttention", "train the model from before it was quantized")
 TANDEM_HELP("com.microsoft::QLinearAdd", "train the model from before it was quantized")
 TANDEM_HELP("com.microsoft::Sampling", "export the network without the loop that generates text")

@@ -14,6 +14,7 @@
 #include "importer/node_context.h"
 #include "importer/operator_help.h"
 #include "importer/operators/all.h"
+#include "importer/operators/packed.h"
 #include "onnx/defs/schema.h"
 
 namespace tandem::importer {
@@ -170,11 +171,25 @@ const onnx::FunctionProto* function_of(const Session& session, const onnx::NodeP
   return at == session.file.functions.end() ? nullptr : at->second;
 }
 
+// The product with packed weights whose last node this is; null where it is none.
+const DynamicProduct* dynamic_product_of(const Session& session, const Scope& scope,
+                                         const onnx::NodeProto& node) {
+  if (!scope.main || node.output_size() == 0) return nullptr;
+  const auto found = session.file.packed.products.find(node.output(0));
+  return found == session.file.packed.products.end() ? nullptr : &found->second;
+}
+
 // `is_unknown`: what it reads could not be imported. Then it only looks whether the operator is
 // known, and those inside of it.
 void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
                     const std::string& path, bool is_unknown) {
   const std::string domain = domain_of(node.domain());
+  if (const DynamicProduct* product = dynamic_product_of(session, scope, node)) {
+    if (is_unknown) return;
+    NodeContext context(session, scope, node, 1, path);
+    operators::dynamic_product(context, *product);
+    return;
+  }
   if (const onnx::FunctionProto* function = function_of(session, node)) {
     Opsets opsets;
     for (const onnx::OperatorSetIdProto& import : function->opset_import()) {

@@ -166,15 +166,20 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   return text;
 }
 
-/// Adds weights that no checkpoint holds, and adapters in this form.
+/// Adds weights that no checkpoint holds, and adapters in this form; those of packed weights are
+/// never merged.
 void complete_weights(FoundCheckpoint& found, ConfiguredModel& model, AdapterForm form,
                       bool as_onnx, ExportedModel& exported) {
   add_frozen_weights(found.content, model, found.path);
   exported.resized = model.resized();
-  if (form == AdapterForm::merged)
-    merge_adapters(found.content, model.adapted());
-  else if (as_onnx)
-    exported.adapters = take_adapters(found.content, model.adapted(), form == AdapterForm::inputs);
+  std::vector<AdaptedWeight> merged, separate;
+  for (const AdaptedWeight& weight : model.adapted()) {
+    const bool merges = form == AdapterForm::merged && !weight.is_packed;
+    (merges ? merged : separate).push_back(weight);
+  }
+  merge_adapters(found.content, merged);
+  if (as_onnx)
+    exported.adapters = take_adapters(found.content, separate, form == AdapterForm::inputs);
 }
 
 /// Names tensors by the modules that read them where an exporter made their names up, if the model

@@ -70,9 +70,10 @@ void add_frozen_weights(CheckpointContent& content, ConfiguredModel& model,
   for (const State& state : graph.states) {
     if (state.held_by != HeldBy::model || find_tensor(content, state.name) != nullptr) continue;
     const auto value = changed.find(state.name);
-    content.model.push_back({state.name, value == changed.end() ? state.start : value->second});
-    const HostTensor& tensor = content.model.back().tensor;
+    const HostTensor tensor = value == changed.end() ? state.start : value->second;
     now[state.name] = sha256(tensor.data(), tensor.bytes());
+    // Packed weights keep the bytes of the model file.
+    if (is_float(tensor.dtype())) content.model.push_back({state.name, tensor});
   }
   content.aliases = model.micro_batch().aliases;
   const auto is_here = [&](const std::string& name) {

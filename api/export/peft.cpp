@@ -15,6 +15,16 @@ namespace {
 
 constexpr const char* peft_prefix = "base_model.model.";
 
+/// "fc1.weight" of the path "fc1:weight" of a packed weight, whose bytes have another name; the
+/// state's name else.
+std::string float_name(const std::string& name, const std::string& path, bool is_packed) {
+  std::string own = path;
+  const std::size_t colon = own.rfind(':');
+  if (!is_packed || path == name || colon == std::string::npos) return name;
+  own[colon] = '.';
+  return own;
+}
+
 class PeftExport {
  public:
   PeftExport(CheckpointContent content, ConfiguredModel& model, const std::string& path,
@@ -64,7 +74,8 @@ class PeftExport {
     };
     for (const State& state : graph_.states) {
       for (const PeftPlace& place :
-           possible_places(state.name, state.start.type(), readers(state.name))) {
+           possible_places(float_name(state.name, state.path, !is_float(state.start.dtype())),
+                           state.start.type(), readers(state.name))) {
         if (place.by_name) scopes_.insert(place.module);
         of_weights_.insert(place.module);
         add(place.module);
@@ -77,7 +88,8 @@ class PeftExport {
 
   void add_adapters(const AdaptedWeight& weight) {
     const std::vector<ParameterReader>& readers = this->readers(weight.name);
-    PeftPlace place = peft_place(weight.name, weight.type, readers);
+    PeftPlace place =
+        peft_place(float_name(weight.name, weight.path, weight.is_packed), weight.type, readers);
     expect_called(place, weight.name, readers, scopes_);
     as_in_file_.insert(place.module);
     place = names_.renamed(std::move(place), weight.name);

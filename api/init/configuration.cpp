@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 
+#include "api/init/adapters.h"
 #include "api/init/buckets.h"
 #include "api/init/fields.h"
 #include "api/init/loss.h"
@@ -552,6 +553,7 @@ GuessedConfiguration guess_configuration(const Engine& engine, const std::string
   write_data(known, draft);
   write_fields(known, draft);
   write_rows(known, draft);
+  if (scope.trains) write_adapters(known.model, draft);
   write_eval(known, draft);
   if (known.data) lay_over(scope.recorded, known.model.path, *known.data, draft);
   if (known.data) {

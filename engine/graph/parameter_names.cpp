@@ -39,6 +39,10 @@ std::string role_of_input(const Node& node, std::size_t input, const Shape& shap
   if (op == "Conv" || op == "LayerNormalization")
     return input == 1 ? "weight" : input == 2 ? "bias" : "";
   if (op == "MatMul" || op == "ConvGradInput") return "weight";
+  if (op == "Unpack" || op == "PackedMatMul") {
+    const std::size_t data = op == "Unpack" ? 0 : 1;
+    return input == data ? "weight" : input == data + 1 ? "weight_scales" : "";
+  }
   if (op == "PRelu") return input == 1 ? "weight" : "";
   if (node.op->role == Role::lookup || node.op->role == Role::embedding_bag)
     return input == 0 ? "weight" : "";
@@ -166,7 +170,7 @@ ParameterNames::ParameterNames(const Graph& graph) {
       if (!node.inputs[i]) continue;
       const State* state = holds[static_cast<std::size_t>(node.inputs[i].index)];
       if (state == nullptr) continue;
-      if (only_moves(node)) {
+      if (only_moves(node) || (node.op->name == "Unpack" && i == 0)) {
         holds[static_cast<std::size_t>(node.outputs[0].index)] = state;
         continue;
       }

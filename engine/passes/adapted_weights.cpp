@@ -16,9 +16,21 @@ bool swaps_matrix(const Node& node) {
   return node.op->name == "Transpose" && node.attributes.integers("perm") == Ints{1, 0};
 }
 
+/// Whether the node unpacks the value, or gives the bytes another shape for that.
+bool unpacks(const Graph& graph, const std::vector<std::vector<NodeId>>& readers, const Node& node,
+             ValueId value) {
+  if (node.op->name == "Unpack") return node.inputs[0] == value;
+  if (node.op->role != Role::reshape) return false;
+  const ValueId bytes = node.outputs[0];
+  const auto& next = readers[static_cast<std::size_t>(bytes.index)];
+  return !next.empty() && std::all_of(next.begin(), next.end(), [&](NodeId id) {
+    return graph.node(id).op->name == "Unpack" && graph.node(id).inputs[0] == bytes;
+  });
+}
+
 /// Products that read `value` as their weight; `out_first` where it is the weight's transpose.
 void add_readers(const Graph& graph, const std::vector<std::vector<NodeId>>& readers, ValueId value,
-                 bool out_first, std::vector<WeightReader>& found) {
+                 ValueId matrix, bool out_first, std::vector<WeightReader>& found) {
   for (const NodeId id : readers[static_cast<std::size_t>(value.index)]) {
     const Node& node = graph.node(id);
     const std::string& op = node.op->name;
@@ -26,22 +38,26 @@ void add_readers(const Graph& graph, const std::vector<std::vector<NodeId>>& rea
         node.inputs.size() > 1 && node.inputs[1] == value && node.inputs[0] != value;
     const std::size_t rank = graph.type(value).shape.size();
     if (op == "MatMul" && is_weight && rank == 2) {
-      found.push_back({id, out_first, ""});
+      found.push_back({id, out_first, "", matrix});
     } else if (op == "Conv" && is_weight && node.attributes.integer("group") == 1) {
-      found.push_back({id, true, ""});
+      found.push_back({id, true, "", matrix});
     } else if (!out_first && rank == 2 && swaps_matrix(node)) {
-      add_readers(graph, readers, node.outputs[0], true, found);
+      add_readers(graph, readers, node.outputs[0], matrix, true, found);
+    } else if (unpacks(graph, readers, node, value)) {
+      add_readers(graph, readers, node.outputs[0], node.outputs[0], out_first, found);
     } else {
       const bool grouped = op == "Conv" && is_weight, stacked = op == "MatMul" && is_weight;
       found.push_back({id, out_first,
                        node.path + " (" + op +
                            (grouped   ? " with groups)"
                             : stacked ? ", over more than a matrix)"
-                                      : ")")});
+                                      : ")"),
+                       matrix});
     }
   }
   for (const NamedValue& output : graph.outputs) {
-    if (output.value == value) found.push_back({{}, out_first, "the output " + output.name});
+    if (output.value == value)
+      found.push_back({{}, out_first, "the output " + output.name, matrix});
   }
 }
 
@@ -73,7 +89,7 @@ std::vector<WeightReader> readers_of_weight(const Graph& graph,
                                             const std::vector<std::vector<NodeId>>& readers,
                                             const State& state) {
   std::vector<WeightReader> found;
-  add_readers(graph, readers, state.initial, false, found);
+  add_readers(graph, readers, state.initial, state.initial, false, found);
   return found;
 }
 
@@ -100,7 +116,7 @@ std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
   const std::set<std::string> last = weights_of_last_layers(graph);
   std::vector<Diagnostic> problems;
   std::map<std::size_t, const AdapterRule*> chosen;  // by state
-  std::map<std::size_t, bool> out_first;
+  std::map<std::size_t, WeightReader> read_as;
   for (const AdapterRule& rule : rules) {
     const Selector selector(rule.at);
     const bool is_all = rule.at == all_linear;
@@ -108,17 +124,19 @@ std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
     std::optional<Diagnostic> refused;  // the first one
     for (std::size_t s = 0; s < graph.states.size(); ++s) {
       const State& state = graph.states[s];
-      if (state.kind != StateKind::parameter || state.held_by != HeldBy::checkpoint) continue;
+      const bool is_packed = !is_float(state.start.dtype());
+      const bool is_own = state.held_by == HeldBy::checkpoint || is_packed;
+      if (state.kind != StateKind::parameter || !is_own) continue;
       if (!is_all && !names.covers(selector, state)) continue;
       const std::vector<WeightReader> read_by = readers_of_weight(graph, readers, state);
       const std::string refusal = refusal_of(read_by);
-      const bool is_linear = state.start.shape().size() == 2 && refusal.empty();
+      const bool is_linear = refusal.empty() && graph.type(read_by[0].matrix).rank() == 2;
       if (is_all && (!is_linear || last.contains(state.name))) continue;
       any = true;
       if (refusal.empty()) {
         any_product = true;
         chosen[s] = &rule;
-        out_first[s] = read_by[0].out_first;
+        read_as[s] = read_by[0];
       } else if (!refused) {
         refused = at(rule.where, state.path,
                      "parameters.lora: no product reads this parameter as its weight",
@@ -141,8 +159,16 @@ std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
   std::vector<AdaptedWeight> result;
   for (const auto& [s, rule] : chosen) {
     const State& state = graph.states[s];
-    AdaptedWeight weight{state.name,      state.path, state.start.type(),
-                         out_first.at(s), *rule,      names.further(state)};
+    const WeightReader& reader = read_as.at(s);
+    AdaptedWeight weight{
+        state.name, state.path,           graph.type(reader.matrix),     reader.out_first,
+        *rule,      names.further(state), !is_float(state.start.dtype())};
+    if (rule->dora && weight.is_packed) {
+      problems.push_back(
+          at(rule->where, weight.path,
+             "parameters.lora: dora scales the weight itself, and this one is packed",
+             "a weight of floats", "weights of few bits", "leave dora out"));
+    }
     if (std::optional<Diagnostic> problem = rank_problem(weight))
       problems.push_back(std::move(*problem));
     const std::vector<std::string> parts = weight.parts();

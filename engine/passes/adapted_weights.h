@@ -25,6 +25,7 @@ struct AdaptedWeight {
   bool out_first = false;
   AdapterRule rule;
   std::vector<ParameterReader> readers;  // operators that give the weight further names
+  bool is_packed = false;  // `type` is what it is unpacked to; adapters cannot be merged into it
 
   std::string state_of(std::string_view part) const { return name + "/" + std::string(part); }
   std::string a() const { return state_of("lora_a"); }
@@ -48,6 +49,7 @@ struct WeightReader {
   NodeId node;
   bool out_first = false;
   std::string refusal;  // "" where it is a product
+  ValueId matrix;       // the parameter, or what a packed one is unpacked to
 };
 /// All that read the parameter, perhaps through a Transpose.
 std::vector<WeightReader> readers_of_weight(const Graph& graph,

@@ -8,6 +8,7 @@
 
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
+#include "importer/weights/packed_weights.h"
 
 namespace tandem::importer {
 namespace {
@@ -25,7 +26,10 @@ bool swaps_matrix(const onnx::NodeProto& node) {
 class AdapterNodes {
  public:
   AdapterNodes(onnx::ModelProto& model, const std::filesystem::path& file)
-      : model_(model), graph_(*model.mutable_graph()), file_(file) {
+      : model_(model),
+        graph_(*model.mutable_graph()),
+        file_(file),
+        packed_(find_packed_weights(model)) {
     for (const onnx::NodeProto& node : graph_.node()) {
       for (const std::string& name : node.output()) names_.insert(name);
     }
@@ -71,11 +75,16 @@ class AdapterNodes {
       for (int i = 0; i < node.input_size(); ++i) {
         if (node.input(i) != value) continue;
         const std::string& op = node.op_type();
-        const bool product = domain_of(node.domain()).empty() && i == 1 &&
-                             (op == "MatMul" || op == "Gemm" || op == "Conv");
+        const bool is_onnx = domain_of(node.domain()).empty();
+        const bool product = is_onnx && i == 1 && (op == "MatMul" || op == "Gemm" || op == "Conv");
+        const bool unpacks = op == "DequantizeLinear" && i == 0;
         if (product)
-          add_to(n, transposed);
-        else if (op == "Identity" && domain_of(node.domain()).empty())  // another name of it
+          add_to(n, transposed, node.input(0));
+        else if (i == 1 && (op == "MatMulNBits" || op == "MatMulBnb4"))
+          add_to(n, true, node.input(0));
+        else if (i == 1 && op == "MatMulInteger" && is_onnx)
+          add_to_dynamic(value, transposed);
+        else if (is_onnx && (op == "Identity" || unpacks))  // the weight, under another name
           add_to_readers(node.output(0), transposed);
         else if (!transposed && swaps_matrix(node))
           add_to_readers(node.output(0), true);
@@ -90,7 +99,23 @@ class AdapterNodes {
     }
   }
 
-  void add_to(int n, bool transposed) {
+  // To the last nodes of products as quantize_dynamic writes them.
+  void add_to_dynamic(const std::string& weight, bool transposed) {
+    bool any = false;
+    for (const auto& [y, product] : packed_.products) {
+      if (product.weight != weight) continue;
+      any = true;
+      for (int n = 0; n < graph_.node_size(); ++n) {
+        const onnx::NodeProto& node = graph_.node(n);
+        if (node.output_size() > 0 && node.output(0) == y && behind_[n].empty())
+          add_to(n, transposed, product.x);
+      }
+    }
+    if (!any) fail("MatMulInteger reads it");
+  }
+
+  // `x`: what the product multiplies by the weight.
+  void add_to(int n, bool transposed, const std::string& x) {
     onnx::NodeProto& node = *graph_.mutable_node(n);
     const bool is_conv = node.op_type() == "Conv";
     double factor = adapters_->are_inputs ? 1 : adapters_->scale;
@@ -107,7 +132,7 @@ class AdapterNodes {
     place();
     std::vector<onnx::NodeProto>& added = behind_[n];
     const std::string y = node.output(0), own = unused(y + "/base");
-    called_["x"] = node.input(0);
+    called_["x"] = x;
     node.set_output(0, own);
     std::string part;
     for (const AdapterStep& step : adapters_->steps) {
@@ -196,6 +221,7 @@ class AdapterNodes {
   onnx::ModelProto& model_;
   onnx::GraphProto& graph_;
   const std::filesystem::path& file_;
+  const PackedWeights packed_;
   std::set<std::string> names_;
   std::unordered_map<int, std::vector<onnx::NodeProto>> behind_;  // added, by the node before
   const WeightAdapters* adapters_ = nullptr;

@@ -244,8 +244,13 @@ std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content&
     const auto use = uses.find(name);
     const bool direct = std::any_of(graph.output().begin(), graph.output().end(),
                                     [&name = name](const auto& o) { return o.name() == name; });
+    const bool is_packed = file.packed.data.contains(name);
     if (use == uses.end() && !direct) {
       roles[name] = constant("reaches no output");
+    } else if (is_packed || file.packed.scales.contains(name)) {
+      roles[name] = state(StateKind::parameter, false,
+                          is_packed ? "packed: no step changes it" : "scales of a packed weight");
+      roles[name].is_packed = true;
     } else {
       const bool is_made_up =
           (!numbered && is_generated_name(name)) || is_of_a_formula(file, name, value);

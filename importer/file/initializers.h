@@ -19,7 +19,8 @@ struct Role {
   bool is_recognised_buffer = false;  // by its name or its values, not by what the file says
   /// Without ImportOptions::trained_buffers it would be a recognised buffer.
   bool trained_by_rule = false;
-  std::string doubt;  // why the parameter may be a buffer
+  std::string doubt;       // why the parameter may be a buffer
+  bool is_packed = false;  // bytes or scales of a packed weight
 };
 
 /// Names of all values that a node reads, those that its graphs capture included.

@@ -114,11 +114,27 @@ class Widening {
 
 }  // namespace
 
-void widen_narrow_integers(onnx::ModelProto& model, const OnnxFile::Content& content) {
-  if (!model.has_graph()) return;
+void widen_narrow_integers(onnx::ModelProto& model, const OnnxFile::Content& content,
+                           const PackedWeights& packed) {
   NameSet other_uses;
+  for (const auto& [name, type] : packed.data) other_uses.insert(name);
   add_other_uses(model.graph(), other_uses);
   Widening(content, other_uses).graph(*model.mutable_graph());
+}
+
+bool is_nibbles(const onnx::TensorProto& tensor) {
+  return tensor.data_type() == NarrowTensor::INT4 || tensor.data_type() == NarrowTensor::UINT4;
+}
+
+HostTensor read_nibbles(const onnx::TensorProto& tensor, const OnnxFile::Content& content,
+                        const std::string& where) {
+  NarrowTensor bytes = tensor;
+  bytes.set_data_type(NarrowTensor::UINT8);
+  const int last = bytes.dims_size() - 1;
+  bytes.set_dims(last, bytes.dims(last) / 2);
+  for (int& field : *bytes.mutable_int32_data()) field &= 0xff;
+  const HostTensor read = read_tensor(bytes, content, where);
+  return tensor.has_raw_data() ? read.clone() : read;  // raw data ends with `bytes`
 }
 
 }  // namespace tandem::importer

@@ -11,6 +11,7 @@
 #include "engine/graph/host_tensor.h"
 #include "importer/file/onnx_file.h"
 #include "importer/weights/attribute_weights.h"
+#include "importer/weights/packed_weights.h"
 #include "onnx/onnx_pb.h"
 
 namespace tandem {
@@ -50,6 +51,8 @@ struct OnnxFile::Content {
   std::shared_ptr<importer::ExternalFiles> external;
   std::unordered_map<std::string, HostTensor>
       initializers;  // initializers of the main graph; they view the file
+  /// Which of these are packed: 4 bits as uint8, with half as many bytes as columns in each row.
+  importer::PackedWeights packed;
   importer::AttributeWeights attribute_weights;  // initializers that the file does not have
 };
 

@@ -22,6 +22,7 @@
 #include "importer/training_info/artifacts.h"
 #include "importer/weights/constant_weights.h"
 #include "importer/weights/merged_names.h"
+#include "importer/weights/packed_weights.h"
 
 namespace tandem {
 namespace importer {
@@ -110,14 +111,21 @@ std::shared_ptr<const OnnxFile::Content> read(std::string_view bytes, std::files
   content->model = parse(bytes, content->path, limits);
   content->external = std::make_shared<ExternalFiles>(content->path, content->folder);
   make_dense(*content->model, *content);
-  widen_narrow_integers(*content->model, *content);
+  if (content->model->has_graph()) {
+    widen_narrow_integers(*content->model, *content, find_packed_weights(*content->model));
+  }
   if (content->model->has_graph()) order_nodes(*content->model->mutable_graph(), limits.nesting);
   check_file(*content);
   lift_branch_weights(*content->model);
   restore_merged_names(*content->model);
   content->attribute_weights = lift_attribute_weights(*content->model);
   content->attribute_weights.merge(lift_constant_weights(*content->model));
+  content->packed = find_packed_weights(*content->model);
   for (const onnx::TensorProto& tensor : content->model->graph().initializer()) {
+    if (is_nibbles(tensor) && content->packed.data.contains(tensor.name())) {
+      content->initializers.emplace(tensor.name(), read_nibbles(tensor, *content, tensor.name()));
+      continue;
+    }
     // Tensors of other types are refused where a node reads them.
     if (!dtype_from_onnx(tensor.data_type())) continue;
     content->initializers.emplace(tensor.name(), read_tensor(tensor, *content, tensor.name()));

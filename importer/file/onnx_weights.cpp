@@ -16,7 +16,7 @@ OnnxWeights onnx_weights(const OnnxFile& file) {
   for (const onnx::TensorProto& initializer : graph.initializer()) {
     const std::string& name = initializer.name();
     const auto role = roles.find(name);
-    if (role == roles.end() || !role->second.is_state) continue;
+    if (role == roles.end() || !role->second.is_state || role->second.is_packed) continue;
     if (const auto first = shared.find(name); first != shared.end())
       weights.aliases[name] = first->second;
     else

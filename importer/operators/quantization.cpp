@@ -9,6 +9,7 @@
 
 #include "importer/operators/element_type.h"
 #include "importer/operators/float8.h"
+#include "importer/operators/packed.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -163,6 +164,7 @@ void quantize_linear(NodeContext& node) {
 
 // (x - zero point) scale
 void dequantize_linear(NodeContext& node) {
+  if (is_packed(node, 0)) return dequantize_packed(node);
   if (!is_quantized(node.dtype(0)) && node.dtype(0) != DType::int32) {
     quantized_type(node, node.dtype(0));
   }

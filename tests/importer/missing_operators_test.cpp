@@ -163,8 +163,6 @@ TEST(MissingOperators, WhatWouldHelp) {
   EXPECT_THAT(what_would_help(node, 20), HasSubstr("wrong"));
   node.set_domain("com.microsoft");
   EXPECT_THAT(what_would_help(node, 20), HasSubstr("before"));
-  node.set_op_type("MatMulNBits");
-  EXPECT_THAT(what_would_help(node, 20), HasSubstr("float"));
   node.set_domain("own");
   EXPECT_THAT(what_would_help(node, 20), HasSubstr("custom_translation_table"));
 }

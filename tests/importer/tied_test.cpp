@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "engine/passes/adapters/adapter_kind.h"
 #include "importer/export_graph.h"
 #include "tests/importer/support.h"
 
@@ -64,8 +65,14 @@ void expect_adapters_in_both(const OnnxFile& file) {
   ExportOptions options;
   options.free_batch = false;
   options.import = with_evaluator();
-  options.adapters = {{"a.weight", false, 1, HostTensor::from<float>({4, 1}, {1, 0, 0, 0}),
-                       HostTensor::from<float>({1, 4}, {0, 1, 0, 0})}};
+  AdaptedWeight weight{.name = "a.weight", .type = {DType::float32, {4, 4}}};
+  weight.rule.rank = 1;
+  WeightAdapters& adapters = options.adapters.emplace_back();
+  adapters.weight = weight.name;
+  weight.rule.kind().write(weight,
+                           {HostTensor::from<float>({4, 1}, {1, 0, 0, 0}),
+                            HostTensor::from<float>({1, 4}, {0, 1, 0, 0})},
+                           adapters);
   const std::filesystem::path to = folder.path() / "adapted.onnx";
   export_graph(file, engine_operators(), {{"a.weight", HostTensor::from<float>({4, 4}, identity)}},
                to, options);

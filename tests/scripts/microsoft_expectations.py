@@ -106,8 +106,32 @@ def attentions():
          {"num_heads": 2, "rotary_embedding_dim": 4})
 
 
+def packed():
+    def codes(*shape):
+        return random.integers(0, 256, shape).astype(np.uint8)
+
+    def scales(*shape):
+        return random.uniform(0.01, 0.1, shape).round(4).astype(np.float32)
+
+    n, k, block = 2, 32, 16
+    shape = {"N": n, "K": k, "block_size": block}
+    x, bias = numbers(1, k), numbers(n)
+    case("4 bits", "MatMulNBits", [x, codes(n, 2, 8), scales(n, 2)], {**shape, "bits": 4})
+    case("4 bits, zero points and bias", "MatMulNBits", [x, codes(n, 2, 8), scales(n, 2), codes(n, 1), None, bias], {**shape, "bits": 4})
+    case("4 bits, zero points as floats", "MatMulNBits", [x, codes(n, 2, 8), scales(n, 2), numbers(n, 2) + 8], {**shape, "bits": 4})
+    case("8 bits, zero points", "MatMulNBits", [x, codes(n, 2, 16), scales(n, 2), codes(n, 2)], {**shape, "bits": 8})
+    case("2 bits", "MatMulNBits", [x, codes(n, 2, 4), scales(n, 2)], {**shape, "bits": 2})
+    case("a short last block", "MatMulNBits", [numbers(1, 40), codes(n, 3, 8), scales(n, 3)], {**shape, "K": 40, "bits": 4})
+    for name, kind in (("fp4", 0), ("nf4", 1)):
+        case(name, "MatMulBnb4", [x, codes(n * k // 2), scales(n * 2)], {**shape, "quant_type": kind})
+    ids = integers([[2, 0]], np.int64)
+    case("4 bits", "GatherBlockQuantized", [codes(3, 16), ids, scales(3, 2)], {"bits": 4, "block_size": 16})
+    case("4 bits, zero points", "GatherBlockQuantized", [codes(3, 16), ids, scales(3, 2), codes(3, 1)], {"bits": 4, "block_size": 16})
+    case("8 bits", "GatherBlockQuantized", [codes(3, 32), ids, scales(3, 2)], {"bits": 8, "block_size": 16})
+
+
 def main():
-    for part in (elementwise, products, normalizations, attentions):
+    for part in (elementwise, products, normalizations, attentions, packed):
         part()
     cases.write("microsoft_operators.json")
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <string>
 
+#include "api/init/adapters.h"
 #include "api/init/networks/network.h"
 #include "engine/config/keys/config_value.h"
-#include "engine/graph/parameter_names.h"
 
 namespace tandem::api::networks {
 namespace {
@@ -18,34 +18,10 @@ bool is_transformer(const ModelFacts& model) {
          0;
 }
 
-/// Selectors of the weights that make queries and values, by the names that models give them.
-constexpr std::string_view adapted_weights[] = {
-    "**.{q_proj,v_proj}:weight", "**.{query,value}:weight",
-    "**.{q_lin,v_lin}:weight",   "**.{to_q,to_v}:weight",
-    "**.{q,v}:weight",           "**.query_key_value:weight",
-    "**.qkv_proj:weight",        "**.qkv:weight",
-    "**.c_attn:weight",          "**.{q_proj,v_proj}.MatMul:weight",
-    "**.qkv_proj.MatMul:weight"};  // names of onnxruntime-genai
-
-/// The first of these that matches matrices of the model; "" where none does.
-std::string adapted_selector(const ModelFacts& model) {
-  const ParameterNames names(model.imported.graph);
-  const std::vector<State>& states = model.imported.graph.states;
-  for (const std::string_view text : adapted_weights) {
-    const Selector selector{std::string(text)};
-    const bool matches = std::any_of(states.begin(), states.end(), [&](const State& state) {
-      return state.kind == StateKind::parameter && state.start.shape().size() == 2 &&
-             names.covers(selector, state);
-    });
-    if (matches) return std::string(text);
-  }
-  return "";
-}
-
 /// What is said about the rate of adapters, with the line that makes them.
 std::string rate_of_adapters(const ModelFacts& model) {
   const std::string selector = adapted_selector(model);
-  if (selector.empty()) return "";
+  if (selector.empty() || has_packed_weights(model)) return "";
   return fmt::format(
       ", and adapters alone 2e-4 with final = 2e-5, as B starts at 0 and the weights of the file "
       "stay (LoRA, arXiv:2106.09685): parameters.lora = [ {{ at = {}, rank = 8, alpha = 16 }} ]",
@@ -54,19 +30,23 @@ std::string rate_of_adapters(const ModelFacts& model) {
 
 void optimize_transformer(const ModelFacts& model, const RunLength& length,
                           GuessedSection& optimizer) {
+  const bool only_adapters = has_packed_weights(model);
   optimizer.keys = {
       {"kind", "\"adamw\"",
        "the usual optimizer of networks with attention or layer normalisation (Loshchilov and "
        "Hutter, arXiv:1711.05101)",
        ""},
-      {"lr", "3e-4",
-       "a rate that small and middle-sized ones train with; fine-tuning all of a pretrained file "
-       "needs about 3e-5 (BERT, arXiv:1810.04805)" +
-           rate_of_adapters(model),
+      {"lr", only_adapters ? "2e-4" : "3e-4",
+       only_adapters ? "a usual rate of adapters, as B starts at 0 (LoRA, arXiv:2106.09685)"
+                     : "a rate that small and middle-sized ones train with; fine-tuning all of a "
+                       "pretrained file "
+                       "needs about 3e-5 (BERT, arXiv:1810.04805)" +
+                           rate_of_adapters(model),
        ""},
       {"weight_decay", "0.01", "PyTorch's default of AdamW", ""},
       {"schedule",
-       fmt::format("{{ kind = \"cosine\", warmup = \"{} steps\", final = 3e-5 }}", length.warmup()),
+       fmt::format("{{ kind = \"cosine\", warmup = \"{} steps\", final = {} }}", length.warmup(),
+                   only_adapters ? "2e-5" : "3e-5"),
        std::string("warm-up over about a tenth of the run") +
            (length.is_counted ? "" : ", whose number of samples is not counted but estimated") +
            ", 1,000 steps at most, since early updates of Adam vary much (arXiv:1706.03762); then "

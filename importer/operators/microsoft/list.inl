@@ -15,6 +15,11 @@ TANDEM_IMPORT(TransposeMatMul, fused_matmul, .weights = {0, 1}, .weight_rank = 2
 TANDEM_IMPORT(FusedGemm, fused_gemm, .weights = {1, 2})
 TANDEM_IMPORT(FusedConv, fused_conv, .weights = {1, 2})
 
+// Weights of few bits
+TANDEM_IMPORT(MatMulNBits, matmul_nbits, .weights = {1, 1}, .weight_rank = 1)
+TANDEM_IMPORT(MatMulBnb4, matmul_bnb4, .weights = {1, 1}, .weight_rank = 1)
+TANDEM_IMPORT(GatherBlockQuantized, gather_block_quantized, .weights = {0, 0}, .weight_rank = 1)
+
 // Normalization. Those with `extends_onnx` stand in the domain ai.onnx.
 TANDEM_IMPORT(LayerNormalization, layer_normalization, .weights = {1, 2}, .extends_onnx = true)
 TANDEM_IMPORT(SimplifiedLayerNormalization, simplified_layer_normalization, .weights = {1, 1}, .extends_onnx = true)
