@@ -36,7 +36,9 @@ constexpr std::int64_t most_tokens = std::int64_t{1} << 20;
 /// How tokens are chosen; checks the options.
 TokenChoice choice_of(const GenerateOptions& options) {
   const char* const range = "out of range";
-  if (options.prompts.empty()) refuse_option("--prompt", "there is no prompt", "a text", "");
+  if (options.prompts.empty())
+    refuse_option("--prompt", "there is no prompt", "a text (tandem generate --help has examples)",
+                  "");
   if (options.max_tokens < 1 || options.max_tokens > most_tokens)
     refuse_option("--max-tokens", range, fmt::format("1 to {}", most_tokens),
                   std::to_string(options.max_tokens));

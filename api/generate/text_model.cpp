@@ -28,6 +28,14 @@ void refuse_longer(const std::string& file, std::string message, std::int64_t mo
                                            .fix = "shorten the prompt"});
 }
 
+/// The error with what may help where the length may be its cause.
+Error with_shorter(const Error& error, std::int64_t length) {
+  std::vector<Diagnostic> all = error.diagnostics();
+  all.back().fix = fmt::format(
+      "if the model has no positions for texts of {} tokens, ask for fewer: --max-tokens", length);
+  return {error.kind(), std::move(all)};
+}
+
 /// Whether a field counts the places of a text.
 bool are_positions(const FieldConfig& field) {
   return field.from == text_arrays::positions ||
@@ -72,9 +80,10 @@ TextModel::TextModel(TrainedRun run, const TextLengths& lengths, std::int64_t to
   const std::int64_t wanted = length_of(inputs_, lengths, run.config.model.file);
   try {
     open(run, wanted, tokens);
-  } catch (const Error&) {
+  } catch (const Error& error) {
     // Positions that the file computes may end: then a shorter text has another outcome.
     const bool may_be_shorter = trained >= lengths.longest_prompt && trained >= least_length;
+    if (trained == 0 && error.diagnostics().back().fix.empty()) throw with_shorter(error, wanted);
     if (wanted <= trained || !may_be_shorter) throw;
     open(run, trained, tokens);
   }
@@ -249,7 +258,7 @@ void TextModel::check_causal(std::span<const std::uint32_t> ids) {
       ErrorKind::usage,
       Diagnostic{
           .message = "the logits at a token depend on the tokens after it: the model is an "
-                     "encoder, which does not write",
+                     "encoder, or it quantizes all tokens of a text together",
           .file = trained_->config().model.file,
           .path = logits_,
           .expected = "a decoder, in which a token sees only those before it",

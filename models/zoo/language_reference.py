@@ -31,7 +31,8 @@ def samples(tokenizer, conversations):
 
 def module_of(node_name):
     """"model.layers.0.self_attn.q_proj" of the node "/model/layers.0/self_attn/q_proj/MatMul_Q4"."""
-    return ".".join(node_name.strip("/").split("/")[:-1])
+    name = ".".join(node_name.strip("/").split("/")[:-1])
+    return name.replace(".attn.", ".self_attn.") if name.startswith("model.layers") else name  # as onnxruntime-genai calls it
 
 
 def nbits_weight(node, model):
@@ -51,8 +52,12 @@ def nbits_weight(node, model):
     return session.run(None, {"x": np.eye(size, dtype=np.float32)})[0]
 
 
+def dequantized(codes, scale, zero_point):
+    return (codes.astype(np.float32) - zero_point.astype(np.float32)) * scale
+
+
 def quantized_weights(path):
-    """Matrices [in, out] by module: what the packed weights of a file stand for."""
+    """What the packed weights of a file stand for, by module: matrices [in, out] of products, tables [rows, width]."""
     model = onnx.load(path)
     arrays = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
     found = {}
@@ -61,9 +66,21 @@ def quantized_weights(path):
             found[module_of(node.name)] = nbits_weight(node, model)
         elif node.op_type == "MatMulInteger" and node.input[1] in arrays:
             name = node.input[1].removesuffix("_quantized")
-            packed, zero = arrays[node.input[1]].astype(np.float32), arrays[name + "_zero_point"]
-            found[module_of(node.name)] = (packed - zero.astype(np.float32)) * arrays[name + "_scale"]
+            found[module_of(node.name)] = dequantized(arrays[node.input[1]], arrays[name + "_scale"], arrays[name + "_zero_point"])
+        elif node.op_type == "Gather" and node.input[0].endswith("_quantized"):
+            name = node.input[0].removesuffix("_quantized")
+            table = dequantized(arrays[node.input[0]], arrays[name + "_scale"], arrays[name + "_zero_point"])
+            found[name.removesuffix(".weight")] = table
     return found
+
+
+def joined(weights, modules):
+    """onnxruntime-genai splits the joined projections of Phi-3, whose modules have their columns side by side."""
+    for whole, parts in {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}.items():
+        for name in [name for name in weights if name not in modules and name.endswith(parts[0])]:
+            names = [name.removesuffix(parts[0]) + part for part in parts]
+            weights[name.removesuffix(parts[0]) + whole] = np.concatenate([weights.pop(one) for one in names], 1)
+    return weights
 
 
 def set_weights(model, form, path):
@@ -75,9 +92,14 @@ def set_weights(model, form, path):
         if "int" not in form:
             return
         named = dict(model.named_modules())
-        for name, matrix in quantized_weights(path).items():
+        found = joined(quantized_weights(path), named)
+        for name, matrix in found.items():
             module, matrix = named[name], torch.from_numpy(np.ascontiguousarray(matrix))
-            module.weight.copy_(matrix if module.weight.shape == matrix.shape and "Conv1D" in str(type(module)) else matrix.T)
+            as_it_is = isinstance(module, torch.nn.Embedding) or "Conv1D" in str(type(module))
+            # A parameter of its own: tied weights were rounded one by one.
+            module.weight = torch.nn.Parameter(matrix if as_it_is else matrix.T.contiguous())
+        if model.config.tie_word_embeddings and "lm_head" not in found:
+            model.lm_head.weight = model.get_input_embeddings().weight
 
 
 def with_adapters(model, start):
@@ -93,7 +115,8 @@ def with_adapters(model, start):
         for name, tensor in tensors.items():
             adapted = tuned.base_model.model.get_submodule(module(name))
             part = adapted.lora_A if name.endswith("lora_a") else adapted.lora_B
-            part["default"].weight.copy_(tensor.T)
+            weight = part["default"].weight
+            weight.copy_(tensor if tensor.shape == weight.shape else tensor.T)
     return tuned
 
 

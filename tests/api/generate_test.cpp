@@ -66,8 +66,8 @@ class GenerateTest : public ::testing::Test {
         "loss.terms=[{ kind=\"softmax_cross_entropy\", logits=\"logits\", labels=\"labels\" }]",
         "optimizer.kind=sgd", "model.bind={ sequence_length = 8 }"};
     if (name == "gpt2") {
-      keys.push_back(
-          "parameters.shape=[{ at = \"**wpe:weight\", rows = " + std::to_string(positions) + " }]");
+      keys.push_back("parameters.shape=[{ at = \"**.wpe:weight\", rows = " +
+                     std::to_string(positions) + " }]");
     }
     const Tensors original =
         Session(models() + name + ".onnx", 1, {keys[0], keys[1], keys[2]}).parameters();

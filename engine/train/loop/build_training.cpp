@@ -5,6 +5,7 @@
 #include "engine/config/keys/config_names.h"
 #include "engine/data/buckets/bucketed_order.h"
 #include "engine/data/id_functions.h"
+#include "engine/runtime/file_pages.h"
 #include "engine/train/algorithm/initial_states.h"
 #include "engine/train/averages/weights_in_use.h"
 #include "engine/train/checkpoints/frozen_states.h"
@@ -36,6 +37,7 @@ TrainingLoop::TrainingLoop(RunConfig config, RunParts parts, DataSets data,
   log.choose_histograms();
   initialise_states(forward);
   check_data(forward);
+  drop_start_values(forward);
   memory = run.runner->check_later_phases(run.evaluation ? run.evaluation->programs()
                                                          : std::vector<const BoundProgram*>{});
 }
@@ -86,6 +88,16 @@ void TrainingLoop::initialise_states(const Graph& forward) {
   initialise_averages(run.states);
   guard.record_start();
   if (algorithm == nullptr) run.position.optimizers = parameter_kinds(config, forward);
+}
+
+// The states have their values now; the model file's pages go back to the system.
+void TrainingLoop::drop_start_values(const Graph& forward) {
+  constexpr std::size_t least_bytes = std::size_t{1} << 20;
+  for (const State& state : forward.states) {
+    const HostTensor& start = state.start;
+    if (start.bytes() >= least_bytes && is_file_mapping(start.data(), start.bytes()))
+      drop_file_pages(start.data(), start.bytes());
+  }
 }
 
 void TrainingLoop::check_data(const Graph& forward) {

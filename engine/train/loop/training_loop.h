@@ -45,6 +45,7 @@ class TrainingLoop {
   void set_first_position();
   void initialise_states(const Graph& forward);
   void check_data(const Graph& forward);
+  void drop_start_values(const Graph& forward);
 
   /// Whether the steps go on after the evaluation of this one.
   bool evaluate();
