@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "engine/graph/finiteness.h"
 #include "engine/graph/rewrite.h"
 #include "engine/graph/selector.h"
 #include "importer/batch/refuse_ambiguous.h"
@@ -315,7 +316,7 @@ class Import {
   }
 
   void check_scales(const std::string& name, const HostTensor& scales) const {
-    if (!is_float(scales.dtype())) return;
+    if (finiteness_of(scales) == Finiteness::finite) return;
     for (std::int64_t i = 0; i < scales.type().elements(); ++i) {
       const double scale = scales.number(i);
       if (std::isfinite(scale)) continue;

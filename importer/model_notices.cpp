@@ -6,6 +6,7 @@
 #include <map>
 
 #include "engine/graph/text.h"
+#include "engine/operators/packed/packing.h"
 #include "importer/paths.h"
 #include "importer/weights/constant_weights.h"
 
@@ -231,9 +232,7 @@ void add_quantized(const ImportResult& model, std::vector<ModelNotice>& notices)
         fmt::format("; {} more lie before such operators, through which no gradient passes",
                     with_commas(cut_off));
   const bool any_packed =
-      std::any_of(model.graph.states.begin(), model.graph.states.end(), [](const State& state) {
-        return state.kind == StateKind::parameter && !is_float(state.start.dtype());
-      });
+      std::any_of(model.graph.states.begin(), model.graph.states.end(), is_packed);
   notice.fix = any_packed ? "parameters.lora trains adapters next to them"
                           : "train the float model that it was made of, and quantize the result";
   notices.insert(notices.begin(), std::move(notice));

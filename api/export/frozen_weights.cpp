@@ -6,6 +6,7 @@
 #include "engine/formats/sha256.h"
 #include "engine/graph/error.h"
 #include "engine/graph/shard_conversion.h"
+#include "engine/operators/packed/packing.h"
 #include "engine/train/checkpoints/frozen_states.h"
 #include "engine/train/loading/initialise.h"
 
@@ -73,7 +74,7 @@ void add_frozen_weights(CheckpointContent& content, ConfiguredModel& model,
     const HostTensor tensor = value == changed.end() ? state.start : value->second;
     now[state.name] = sha256(tensor.data(), tensor.bytes());
     // Packed weights keep the bytes of the model file.
-    if (is_float(tensor.dtype())) content.model.push_back({state.name, tensor});
+    if (!is_packed(state)) content.model.push_back({state.name, tensor});
   }
   content.aliases = model.micro_batch().aliases;
   const auto is_here = [&](const std::string& name) {

@@ -9,6 +9,7 @@
 #include "api/export/peft_modules.h"
 #include "api/export/peft_places.h"
 #include "engine/graph/error.h"
+#include "engine/operators/packed/packing.h"
 
 namespace tandem::api {
 namespace {
@@ -74,8 +75,8 @@ class PeftExport {
     };
     for (const State& state : graph_.states) {
       for (const PeftPlace& place :
-           possible_places(float_name(state.name, state.path, !is_float(state.start.dtype())),
-                           state.start.type(), readers(state.name))) {
+           possible_places(float_name(state.name, state.path, is_packed(state)), state.start.type(),
+                           readers(state.name))) {
         if (place.by_name) scopes_.insert(place.module);
         of_weights_.insert(place.module);
         add(place.module);

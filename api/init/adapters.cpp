@@ -7,6 +7,7 @@
 
 #include "engine/config/keys/config_value.h"
 #include "engine/graph/parameter_names.h"
+#include "engine/operators/packed/packing.h"
 #include "engine/passes/adapted_weights.h"
 
 namespace tandem::api {
@@ -25,9 +26,7 @@ constexpr std::string_view adapted_weights[] = {
 
 bool has_packed_weights(const ModelFacts& model) {
   const std::vector<State>& states = model.imported.graph.states;
-  return std::any_of(states.begin(), states.end(), [](const State& state) {
-    return state.kind == StateKind::parameter && !is_float(state.start.dtype());
-  });
+  return std::any_of(states.begin(), states.end(), is_packed);
 }
 
 std::string adapted_selector(const ModelFacts& model) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/operators/operator.h"
+#include "engine/operators/packed/packing.h"
 #include "engine/passes/adapters/adapter_kind.h"
 #include "engine/passes/head.h"
 
@@ -83,6 +84,20 @@ std::optional<Diagnostic> rank_problem(const AdaptedWeight& weight) {
                            : "lower the rank, or add a rule with a lower one for this weight");
 }
 
+/// Parts that start with values of the weight need these as floats.
+std::optional<Diagnostic> packed_problem(const AdaptedWeight& weight) {
+  if (!weight.is_packed) return std::nullopt;
+  const AdapterKind kind = weight.rule.kind();
+  for (const AdapterPart& part : kind.parts) {
+    if (part.of_weight.empty()) continue;
+    return at(weight.rule.where, weight.path,
+              "parameters.lora: " + std::string(part.of_weight) + ", and this one is packed",
+              "a weight of floats", "weights of few bits",
+              "leave " + std::string(kind.name) + " out");
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<WeightReader> readers_of_weight(const Graph& graph,
@@ -124,8 +139,7 @@ std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
     std::optional<Diagnostic> refused;  // the first one
     for (std::size_t s = 0; s < graph.states.size(); ++s) {
       const State& state = graph.states[s];
-      const bool is_packed = !is_float(state.start.dtype());
-      const bool is_own = state.held_by == HeldBy::checkpoint || is_packed;
+      const bool is_own = state.held_by == HeldBy::checkpoint || is_packed(state);
       if (state.kind != StateKind::parameter || !is_own) continue;
       if (!is_all && !names.covers(selector, state)) continue;
       const std::vector<WeightReader> read_by = readers_of_weight(graph, readers, state);
@@ -160,15 +174,11 @@ std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
   for (const auto& [s, rule] : chosen) {
     const State& state = graph.states[s];
     const WeightReader& reader = read_as.at(s);
-    AdaptedWeight weight{
-        state.name, state.path,           graph.type(reader.matrix),     reader.out_first,
-        *rule,      names.further(state), !is_float(state.start.dtype())};
-    if (rule->dora && weight.is_packed) {
-      problems.push_back(
-          at(rule->where, weight.path,
-             "parameters.lora: dora scales the weight itself, and this one is packed",
-             "a weight of floats", "weights of few bits", "leave dora out"));
-    }
+    AdaptedWeight weight{state.name,       state.path, graph.type(reader.matrix),
+                         reader.out_first, *rule,      names.further(state),
+                         is_packed(state)};
+    if (std::optional<Diagnostic> problem = packed_problem(weight))
+      problems.push_back(std::move(*problem));
     if (std::optional<Diagnostic> problem = rank_problem(weight))
       problems.push_back(std::move(*problem));
     const std::vector<std::string> parts = weight.parts();

@@ -6,6 +6,9 @@
 
 namespace tandem {
 
+/// Smaller values need not be looked up among the mappings, which takes about 0.1 ms.
+constexpr std::size_t least_mapped_bytes = std::size_t{1} << 20;
+
 /// Whether the whole range lies in one mapping of a file.
 bool is_file_mapping(const void* data, std::size_t bytes);
 

@@ -58,8 +58,6 @@ std::int64_t rows_at_a_time(const TensorType& type) {
 }
 
 constexpr std::size_t range_bytes = std::size_t{16} << 20;
-/// Smaller values are not looked up among the mapped files, which takes about 0.1 ms.
-constexpr std::size_t least_mapped_bytes = std::size_t{1} << 20;
 
 MemoryPurpose purpose_of(const State& state) {
   MemoryPurpose purpose;

@@ -74,18 +74,16 @@ Term unpacked(NodeContext& node, PackedTerms terms) {
                     {"zero", terms.zero}});
 }
 
-HostTensor one_a_byte(const HostTensor& packed, std::int64_t columns, int bits, bool is_signed) {
+HostTensor one_a_byte(const HostTensor& packed, std::int64_t columns, int bits) {
   const std::int64_t in_byte = 8 / bits, bytes = packed.shape().back();
   const std::int64_t rows = bytes == 0 ? 0 : packed.type().elements() / bytes;
-  HostTensor result(TensorType{is_signed ? DType::int8 : DType::uint8, {rows, columns}});
+  HostTensor result(TensorType{DType::uint8, {rows, columns}});
   const auto* const from = static_cast<const std::uint8_t*>(packed.data());
   auto* const to = static_cast<std::uint8_t*>(result.data());
   for (std::int64_t i = 0; i < rows * columns; ++i) {
     const std::int64_t c = i % columns;
     const int byte = from[i / columns * bytes + c / in_byte];
-    int code = (byte >> (c % in_byte * bits)) & ((1 << bits) - 1);
-    if (is_signed && code >> (bits - 1) != 0) code -= 1 << bits;
-    to[i] = static_cast<std::uint8_t>(code);
+    to[i] = static_cast<std::uint8_t>((byte >> (c % in_byte * bits)) & ((1 << bits) - 1));
   }
   return result;
 }

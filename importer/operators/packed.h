@@ -21,7 +21,7 @@ struct PackedTerms {
 Term unpacked(NodeContext& node, PackedTerms terms);
 
 /// One byte for each code of `bits` bits in rows of bytes, the lowest bits first.
-HostTensor one_a_byte(const HostTensor& packed, std::int64_t columns, int bits, bool is_signed);
+HostTensor one_a_byte(const HostTensor& packed, std::int64_t columns, int bits);
 
 void dequantize_packed(NodeContext& node);
 /// y = x W for a product as quantize_dynamic writes it; W is unpacked instead of x being rounded.

@@ -65,6 +65,10 @@ const std::array<float, 16>& packed_table(PackedKind kind) {
   return kind == PackedKind::nf4 ? nf4_table : fp4_table;
 }
 
+bool is_packed(const State& state) {
+  return state.kind == StateKind::parameter && !is_float(state.start.dtype());
+}
+
 std::vector<AttributeSpec> packing_attributes() {
   return {{"kind", std::string(), true},
           {"columns", std::int64_t{0}, true},

@@ -50,11 +50,14 @@ struct Packing {
 };
 
 /// The packing of input `data` of a node with the attributes below; scales and zero points are the
-/// two inputs after it. Throws through NodeView::fail where they do not fit together. Leading axes
-/// of the data count as rows.
+/// two inputs after it. All axes of the data but the last are rows. Throws through NodeView::fail
+/// where the three inputs do not fit together.
 Packing checked_packing(const NodeView& node, std::size_t data);
 /// As above, for a node that was checked, from the type of its data.
 Packing packing_of(const Attributes& attributes, const TensorType& data);
+
+/// Whether the state is a weight that was packed: it has the bytes, and its readers unpack them.
+bool is_packed(const State& state);
 
 /// kind, columns, row_block (0: all rows share their scales), column_block (0: all columns) and
 /// zero.

@@ -92,10 +92,9 @@ void TrainingLoop::initialise_states(const Graph& forward) {
 
 // The states have their values now; the model file's pages go back to the system.
 void TrainingLoop::drop_start_values(const Graph& forward) {
-  constexpr std::size_t least_bytes = std::size_t{1} << 20;
   for (const State& state : forward.states) {
     const HostTensor& start = state.start;
-    if (start.bytes() >= least_bytes && is_file_mapping(start.data(), start.bytes()))
+    if (start.bytes() >= least_mapped_bytes && is_file_mapping(start.data(), start.bytes()))
       drop_file_pages(start.data(), start.bytes());
   }
 }

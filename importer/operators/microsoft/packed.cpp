@@ -28,7 +28,7 @@ Term zero_points(NodeContext& node, std::size_t i, std::int64_t rows, std::int64
   if (zeros.type.dtype != wanted.dtype || zeros.type.elements() != wanted.elements())
     node.fail("zero points", to_string(wanted), to_string(zeros.type));
   if (zeros.is_constant())
-    return node.constant(one_a_byte(zeros.constant->reshaped(wanted.shape), blocks, bits, false));
+    return node.constant(one_a_byte(zeros.constant->reshaped(wanted.shape), blocks, bits));
   PackedTerms terms;
   terms.data = node.reshape(zeros, wanted.shape);
   terms.scales = node.scalar(1, DType::float32);

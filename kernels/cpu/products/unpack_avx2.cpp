@@ -101,7 +101,7 @@ __m256 zeros_at(const PackedMatrix& matrix, std::int64_t at) {
                    matrix.zero_type == DType::int8);
 }
 
-// A scale for each column; codes of 8 or 4 bits. Returns how far it came.
+// A scale for each column; codes of 8 or 4 bits. Returns the first column that is left.
 std::int64_t by_columns(const PackedMatrix& matrix, std::int64_t r, std::int64_t begin,
                         std::int64_t end, float* to) {
   const PackedFormat& format = matrix.format;
