@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How much longer a training step takes while other programs are busy, for Tandem and PyTorch.
 
-python3 bench/busy.py [WORKLOAD …] [--loops 2] [--rounds 5] [--seconds 2] [--limit 2.2]
+python3 bench/busy.py [WORKLOAD …] [--loops 2] [--rounds 5] [--seconds 2] [--limit 2.2] [--sides tandem]
 
 Every round measures both sides on the machine as it is, then both while --loops other processes compute all the time. The factor of a side
 is the median over rounds of its busy time divided by its quiet time. If nothing else runs, and there are as many loops as cores, half of
@@ -48,8 +48,11 @@ def peer(options, workload, env):
     return run_json(command, env)["ms"]
 
 
+SIDES = {"tandem": ours, "pytorch": peer}
+
+
 def measure(options, workload, env):
-    sides = {"tandem": ours, "pytorch": peer}
+    sides = {side: SIDES[side] for side in options.sides}
     times = {side: {"quiet": [], "busy": []} for side in sides}
     for _ in range(options.rounds):
         for state, loops in (("quiet", 0), ("busy", options.loops)):
@@ -75,6 +78,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2, help="threads of each side")
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build" / "tandem")
     parser.add_argument("--python", type=pathlib.Path, help="an interpreter that has bench/peers/requirements.txt")
+    parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
     options = parser.parse_args()
     options.binary = options.binary.absolute()
     options.python = peer_python(options.python)
