@@ -463,7 +463,7 @@ class Export {
       }
       const bool changes =
           values_.count(tensor.name()) > 0 || tensor.data_location() == onnx::TensorProto::EXTERNAL;
-      const HostTensor value = value_of(tensor).converted(*dtype_from_onnx(tensor.data_type()));
+      const HostTensor value = in_type_of(tensor, value_of(tensor));
       const auto first = shared_.find(tensor.name());
       const bool tied = first != shared_.end() || first_of_.count(tensor.name()) > 0;
       if (!external || (value.bytes() < options_.external_from && !tied)) {

@@ -216,10 +216,12 @@ HostTensor narrowed(const HostTensor& values, const Proto& tensor,
   return narrow;
 }
 
+HostTensor in_type_of(const Proto& tensor, const HostTensor& values) {
+  return values.converted(dtype_from_onnx(tensor.data_type()).value_or(values.dtype()));
+}
+
 void write_tensor(Proto& tensor, const HostTensor& values) {
-  const auto dtype = dtype_from_onnx(tensor.data_type());
-  assert(dtype && "only tensors that were read are written");
-  const HostTensor converted = values.converted(*dtype);
+  const HostTensor converted = in_type_of(tensor, values);
   tensor.clear_float_data();
   tensor.clear_int32_data();
   tensor.clear_int64_data();

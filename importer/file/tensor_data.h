@@ -30,6 +30,10 @@ HostTensor read_tensor(const onnx::TensorProto& tensor, const OnnxFile::Content&
 HostTensor narrowed(const HostTensor& values, const onnx::TensorProto& tensor,
                     const OnnxFile::Content& content);
 
+/// `values` in the element type of `tensor`. Types of 4 and 2 bits have no DType: `values` are
+/// their bytes, and stay as they are.
+HostTensor in_type_of(const onnx::TensorProto& tensor, const HostTensor& values);
+
 /// Replaces the elements of `tensor` (raw data), converted to its own element type.
 void write_tensor(onnx::TensorProto& tensor, const HostTensor& values);
 
