@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/runtime/file_pages.h"
 #include "importer/buffers/buffer_signs.h"
 #include "importer/file/added_biases.h"
 #include "importer/file/moves.h"
@@ -139,6 +140,22 @@ bool is_of_a_formula(const OnnxFile::Content& file, const std::string& name,
   return is_named_so || value.shape().empty();
 }
 
+/// Takes the pages of a large tensor's file out of the process again, once its values were looked
+/// at: files may be larger than the memory.
+class ReadPages {
+ public:
+  explicit ReadPages(const HostTensor& value) : value_(value) {}
+  ~ReadPages() {
+    if (value_.bytes() >= least_mapped_bytes && is_file_mapping(value_.data(), value_.bytes()))
+      drop_file_pages(value_.data(), value_.bytes());
+  }
+  ReadPages(const ReadPages&) = delete;
+  ReadPages& operator=(const ReadPages&) = delete;
+
+ private:
+  const HostTensor& value_;
+};
+
 /// For an initializer that may be a buffer as far as the file says: its name or its values may show
 /// it.
 Role parameter_or_buffer(const std::string& name, const HostTensor& value, const Uses& use,
@@ -252,6 +269,7 @@ std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content&
                           is_packed ? "packed: no step changes it" : "scales of a packed weight");
       roles[name].is_packed = true;
     } else {
+      const ReadPages pages(value);
       const bool is_made_up =
           (!numbered && is_generated_name(name)) || is_of_a_formula(file, name, value);
       const Uses& how = use == uses.end() ? Uses{} : use->second;
