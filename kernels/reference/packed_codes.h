@@ -5,6 +5,7 @@
 
 #include "engine/graph/dtype_dispatch.h"
 #include "engine/operators/packed/packing.h"
+#include "kernels/shared/packed_code.h"
 
 namespace tandem {
 
@@ -17,17 +18,15 @@ struct PackedMatrix {
   DType scale_type = DType::float32;
   const void* zeros = nullptr;  // null: packing.zero everywhere
   DType zero_type = DType::uint8;
+
+  const void* row(std::int64_t r) const { return data + r * packing.row_bytes; }
 };
 
 /// The code at (r, c), with its sign where the format has one.
 inline int packed_code(const PackedMatrix& matrix, std::int64_t r, std::int64_t c) {
-  const int bits = matrix.format.bits, in_byte = 8 / bits;
-  const int byte = matrix.data[r * matrix.packing.row_bytes + c / in_byte];
-  const auto place = static_cast<int>(c % in_byte);
-  const int shift = (matrix.format.high_first ? in_byte - 1 - place : place) * bits;
-  const int code = (byte >> shift) & ((1 << bits) - 1);
-  const bool is_negative = matrix.format.is_signed && code >> (bits - 1) != 0;
-  return is_negative ? code - (1 << bits) : code;
+  const CodeForm form{matrix.format.bits, matrix.format.is_signed, matrix.format.high_first};
+  const int byte = matrix.data[r * matrix.packing.row_bytes + c / form.in_byte()];
+  return form.code(byte, static_cast<int>(c % form.in_byte()));
 }
 
 /// A scale or zero point as a number of type T.
@@ -49,9 +48,10 @@ T packed_number(const void* numbers, DType dtype, std::int64_t i) {
   }
 }
 
-/// (code - zero) scale, or table[code] scale, computed in T.
+/// The number at (r, c), computed in T.
 template <class T>
 T unpacked(const PackedMatrix& matrix, std::int64_t r, std::int64_t c) {
+  if (!matrix.format.has_codes()) return packed_number<T>(matrix.row(r), matrix.format.data, c);
   const std::int64_t at = matrix.packing.scale_at(r, c);
   const T scale = packed_number<T>(matrix.scales, matrix.scale_type, at);
   const int code = packed_code(matrix, r, c);

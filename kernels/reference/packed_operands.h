@@ -11,7 +11,9 @@ inline PackedMatrix packed_operand(const KernelRequest& request, std::size_t fir
   PackedMatrix matrix;
   matrix.packing = packing_of(request.attributes(), request.inputs[first].type);
   matrix.format = packed_format(matrix.packing.kind);
-  matrix.scale_type = request.inputs[first + 1].type.dtype;
+  // float32 where the operand was widened for this kernel.
+  if (!matrix.format.has_codes()) matrix.format.data = request.inputs[first].type.dtype;
+  if (request.is_present(first + 1)) matrix.scale_type = request.inputs[first + 1].type.dtype;
   if (request.is_present(first + 2)) matrix.zero_type = request.inputs[first + 2].type.dtype;
   return matrix;
 }
@@ -20,7 +22,7 @@ inline PackedMatrix packed_operand(const KernelRequest& request, std::size_t fir
 inline PackedMatrix at_addresses(PackedMatrix matrix, const KernelArguments& arguments,
                                  std::size_t first, bool has_zeros) {
   matrix.data = static_cast<const std::uint8_t*>(arguments.inputs[first]);
-  matrix.scales = arguments.inputs[first + 1];
+  matrix.scales = matrix.format.has_codes() ? arguments.inputs[first + 1] : nullptr;
   matrix.zeros = has_zeros ? arguments.inputs[first + 2] : nullptr;
   return matrix;
 }

@@ -106,6 +106,24 @@ TEST(Products, EveryCase) {
   EXPECT_GT(ran, 300);
 }
 
+// Row-major, as these kernels ask for it.
+TEST(Products, EveryPackedCase) {
+  ProductGpu gpu;
+  int ran = 0;
+  for (const OperatorCase& c : all_cases()) {
+    if (c.op != "PackedMatMul" && c.op != "Unpack") continue;
+    SCOPED_TRACE(c.op + " " + c.name);
+    const Graph graph = case_graph(c, product_operators(), DType::float32);
+    const Graph wide = case_graph(c, product_operators(), DType::float64);
+    const std::vector<HostTensor> inputs = case_inputs(c, DType::float32);
+    std::vector<Layout> layouts;
+    for (const HostTensor& x : inputs) layouts.push_back(row_major(x.shape()));
+    check_product(gpu, graph, wide, inputs, layouts);
+    ++ran;
+  }
+  EXPECT_GT(ran, 150);
+}
+
 // More elements than a small GPU has threads.
 TEST(Products, ManyIntegers) {
   FakeRuntimeOptions options;

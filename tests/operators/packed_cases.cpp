@@ -100,6 +100,30 @@ void add_packed_cases(std::vector<OperatorCase>& cases) {
     c.why = "integers";
     cases.push_back(std::move(c));
   }
+  for (const DType type : {DType::float16, DType::bfloat16}) {
+    const std::string kind(name_of(type));
+    for (const Shape& shape : {Shape{5, 96}, Shape{3, 41}, Shape{66, 1120}}) {
+      const Form form{kind + " " + to_string(shape), kind, 16, shape[0], shape[1], 1, 0, ""};
+      CaseInput numbers = typed(type, shape, -1, 1);
+      numbers.differentiable = false;
+      cases.push_back(without_gradient(make_case("Unpack", form.name, {numbers}, settings(form)),
+                                       "it is frozen"));
+      for (const std::int64_t transposed : {0, 1}) {
+        for (const std::int64_t rows : {2, 6}) {
+          Attributes product = settings(form);
+          product.set("transposed", transposed);
+          const CaseInput x = uniform({rows, transposed != 0 ? form.columns : form.rows});
+          cases.push_back(make_case("PackedMatMul",
+                                    form.name + " by " + std::to_string(rows) + " rows" +
+                                        (transposed != 0 ? ", transposed" : ""),
+                                    {x, numbers}, std::move(product)));
+          if (form.columns > 1000)
+            cases.back() = without_gradient(std::move(cases.back()),
+                                            "the gradient is the same product, tested above");
+        }
+      }
+    }
+  }
   const Form vector{"a vector", "int8", 8, 5, 48, 1, 16, ""};
   Attributes attributes = settings(vector);
   attributes.set("transposed", std::int64_t{1});

@@ -58,7 +58,7 @@ Operator packed_matmul() {
   return {.name = "PackedMatMul",
           .inputs = {{"x"},
                      {"data"},
-                     {"scales", false, false, true},
+                     {"scales", true, false, true},
                      {"zero_points", true, false, true}},
           .outputs = {{"y"}},
           .attributes = packed_matmul_attributes(),

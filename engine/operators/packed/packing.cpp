@@ -8,13 +8,15 @@ namespace tandem {
 namespace {
 
 constexpr std::array formats{
-    PackedFormat{PackedKind::uint8, "uint8", 8, false, false, false},
-    PackedFormat{PackedKind::int8, "int8", 8, true, false, false},
-    PackedFormat{PackedKind::uint4, "uint4", 4, false, false, false},
-    PackedFormat{PackedKind::int4, "int4", 4, true, false, false},
-    PackedFormat{PackedKind::uint2, "uint2", 2, false, false, false},
-    PackedFormat{PackedKind::nf4, "nf4", 4, false, true, true},
-    PackedFormat{PackedKind::fp4, "fp4", 4, false, true, true},
+    PackedFormat{PackedKind::uint8, "uint8", 8, false, false, false, DType::uint8},
+    PackedFormat{PackedKind::int8, "int8", 8, true, false, false, DType::int8},
+    PackedFormat{PackedKind::uint4, "uint4", 4, false, false, false, DType::uint8},
+    PackedFormat{PackedKind::int4, "int4", 4, true, false, false, DType::uint8},
+    PackedFormat{PackedKind::uint2, "uint2", 2, false, false, false, DType::uint8},
+    PackedFormat{PackedKind::nf4, "nf4", 4, false, true, true, DType::uint8},
+    PackedFormat{PackedKind::fp4, "fp4", 4, false, true, true, DType::uint8},
+    PackedFormat{PackedKind::float16, "float16", 16, true, false, false, DType::float16},
+    PackedFormat{PackedKind::bfloat16, "bfloat16", 16, true, false, false, DType::bfloat16},
 };
 
 constexpr std::array<float, 16> nf4_table{-1.0f,
@@ -52,6 +54,13 @@ std::optional<PackedKind> packed_kind(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<PackedKind> packed_kind_of(DType numbers) {
+  for (const PackedFormat& format : formats) {
+    if (!format.has_codes() && format.data == numbers) return format.kind;
+  }
+  return std::nullopt;
+}
+
 std::string packed_kind_names() {
   std::string names;
   for (const PackedFormat& format : formats) {
@@ -81,7 +90,7 @@ Packing packing_of(const Attributes& attributes, const TensorType& data) {
   Packing packing;
   packing.kind = *packed_kind(attributes.text("kind"));
   packing.columns = attributes.integer("columns");
-  packing.row_bytes = data.shape.back();
+  packing.row_bytes = data.shape.back() * static_cast<std::int64_t>(size_of(data.dtype));
   packing.rows = element_count(Shape(data.shape.begin(), data.shape.end() - 1));
   packing.row_block = attributes.integer("row_block");
   packing.column_block = attributes.integer("column_block");
@@ -96,7 +105,7 @@ Packing checked_packing(const NodeView& node, std::size_t data) {
   if (!packed_kind(kind)) node.fail("attribute 'kind'", packed_kind_names(), "\"" + kind + "\"");
   const TensorType& bytes = node.input(data);
   const PackedFormat& format = packed_format(*packed_kind(kind));
-  require_dtype(node, data, format.kind == PackedKind::int8 ? DType::int8 : DType::uint8);
+  require_dtype(node, data, format.data);
   if (bytes.rank() < 1) node.fail("rank of the packed data", "1 or more", "0");
   for (const char* name : {"columns", "row_block", "column_block"}) {
     if (node.attributes().integer(name) >= 0) continue;
@@ -111,6 +120,13 @@ Packing checked_packing(const NodeView& node, std::size_t data) {
                   " columns of " + std::to_string(format.bits) + " bits",
               std::to_string(packing.row_bytes));
   }
+  if (!format.has_codes()) {
+    for (std::size_t i = data + 1; i < data + 3; ++i) {
+      if (node.has_input(i)) node.fail("scales and zero points of " + kind, "none");
+    }
+    return packing;
+  }
+  if (!node.has_input(data + 1)) node.fail("scales of " + kind, "a tensor", "none");
   Shape wanted(bytes.shape.begin(), bytes.shape.end() - 1);
   if (packing.row_block != 1) wanted = {packing.scale_rows()};
   wanted.push_back(packing.scale_columns());

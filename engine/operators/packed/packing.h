@@ -1,9 +1,10 @@
-// How weights of few bits lie in bytes, and which number each stands for.
+// How weights of few bits lie in memory, and which number each stands for.
 //
 // A packed matrix is a tensor of bytes [rows, row_bytes], of which each row holds `columns` codes
 // one after the other. The number at (r, c) is (code - zero) scale, where blocks of
 // row_block x column_block numbers share a scale and a zero point; for nf4 and fp4 it is
-// table[code] scale.
+// table[code] scale. For float16 and bfloat16 it is a tensor [rows, columns] of that type, without
+// scales.
 #pragma once
 
 #include <array>
@@ -14,7 +15,17 @@
 
 namespace tandem {
 
-enum class PackedKind : std::uint8_t { uint8, int8, uint4, int4, uint2, nf4, fp4 };
+enum class PackedKind : std::uint8_t {
+  uint8,
+  int8,
+  uint4,
+  int4,
+  uint2,
+  nf4,
+  fp4,
+  float16,
+  bfloat16
+};
 
 struct PackedFormat {
   PackedKind kind;
@@ -23,11 +34,17 @@ struct PackedFormat {
   bool is_signed;   // two's complement
   bool high_first;  // the first of two codes is in the upper half of a byte
   bool has_table;   // codes are places in a table of 16 numbers
+  DType data;       // the element type of the tensor
+
+  /// Whether there are codes, and scales for them; otherwise there are numbers.
+  bool has_codes() const { return !is_float(data); }
 };
 
 const PackedFormat& packed_format(PackedKind kind);
 /// Nothing for an unknown name.
 std::optional<PackedKind> packed_kind(std::string_view name);
+/// The kind whose numbers are of this type: float16 or bfloat16.
+std::optional<PackedKind> packed_kind_of(DType numbers);
 /// "uint8, int8, ...", for messages.
 std::string packed_kind_names();
 

@@ -9,7 +9,7 @@ std::vector<TensorType> infer_unpack(const NodeView& node) {
   const Packing packing = checked_packing(node, 0);
   Shape shape = node.input(0).shape;
   shape.back() = packing.columns;
-  const bool is_double = node.input(1).dtype == DType::float64;
+  const bool is_double = node.has_input(1) && node.input(1).dtype == DType::float64;
   return {{is_double ? DType::float64 : DType::float32, std::move(shape)}};
 }
 
@@ -17,7 +17,7 @@ std::vector<TensorType> infer_unpack(const NodeView& node) {
 
 Operator unpack() {
   return {.name = "Unpack",
-          .inputs = {{"data"}, {"scales", false, false, true}, {"zero_points", true, false, true}},
+          .inputs = {{"data"}, {"scales", true, false, true}, {"zero_points", true, false, true}},
           .outputs = {{"y"}},
           .attributes = packing_attributes(),
           .infer = infer_unpack,

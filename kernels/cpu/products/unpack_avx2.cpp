@@ -20,6 +20,25 @@ __m256 as_floats(__m128i codes, bool is_signed) {
   return _mm256_cvtepi32_ps(is_signed ? _mm256_cvtepi8_epi32(codes) : _mm256_cvtepu8_epi32(codes));
 }
 
+// Eight numbers of a row without codes, from column c on.
+__m256 load_eight(const void* row, DType dtype, std::int64_t c) {
+  if (dtype == DType::float32) return _mm256_loadu_ps(static_cast<const float*>(row) + c);
+  const auto* const from = static_cast<const std::uint16_t*>(row) + c;
+  const __m128i eight = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  if (dtype == DType::float16) return _mm256_cvtph_ps(eight);
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(eight), 16));
+}
+
+// Columns begin to end of a row without codes. Returns the first column that is left.
+std::int64_t widen_row(const PackedMatrix& matrix, std::int64_t r, std::int64_t begin,
+                       std::int64_t end, float* to) {
+  const void* const row = matrix.row(r);
+  std::int64_t c = begin;
+  for (; c + step <= end; c += step)
+    _mm256_storeu_ps(to + (c - begin), load_eight(row, matrix.format.data, c));
+  return c;
+}
+
 // The numbers that codes of 4 bits stand for, before the scale.
 struct Nibbles {
   __m256 low, high;  // the two halves of a table
@@ -158,9 +177,30 @@ void load_numbers(const PackedMatrix& matrix, const Nibbles& nibbles, const std:
   }
 }
 
+// The product of m rows of x with row r, which has no codes.
+template <int m>
+void multiply_numbers(const PackedMatrix& matrix, std::int64_t r, const float* x, float* y,
+                      std::int64_t y_rows) {
+  const std::int64_t columns = matrix.packing.columns;
+  const void* const row = matrix.row(r);
+  __m256 sums[m][2];
+  for (auto& sum : sums) sum[0] = sum[1] = _mm256_setzero_ps();
+  for (std::int64_t c = 0; c < columns; c += 2 * step) {
+    for (int part = 0; part < 2; ++part) {
+      const std::int64_t at = c + step * part;
+      const __m256 numbers = load_eight(row, matrix.format.data, at);
+      for (int i = 0; i < m; ++i)
+        sums[i][part] =
+            _mm256_fmadd_ps(numbers, _mm256_loadu_ps(x + i * columns + at), sums[i][part]);
+    }
+  }
+  for (int i = 0; i < m; ++i) y[i * y_rows + r] = sum_of(_mm256_add_ps(sums[i][0], sums[i][1]));
+}
+
 template <int m>
 void multiply_row(const PackedMatrix& matrix, std::int64_t r, const float* x, float* y,
                   std::int64_t y_rows) {
+  if (!matrix.format.has_codes()) return multiply_numbers<m>(matrix, r, x, y, y_rows);
   const Packing& packing = matrix.packing;
   const std::uint8_t* const row = matrix.data + r * packing.row_bytes;
   const float* const table = packed_table(matrix.format.kind).data();
@@ -228,6 +268,11 @@ void unpack_row_avx2(const PackedMatrix& matrix, std::int64_t r, std::int64_t be
   const Packing& packing = matrix.packing;
   const std::uint8_t* const row = matrix.data + r * packing.row_bytes;
   std::int64_t c = begin;
+  if (!matrix.format.has_codes()) {
+    c = widen_row(matrix, r, begin, end, to);
+    for (; c < end; ++c) to[c - begin] = unpacked<float>(matrix, r, c);
+    return;
+  }
   if (packing.column_block == 1) c = by_columns(matrix, r, begin, end, to);
   while (c < end && packing.column_block >= step) {
     const std::int64_t stop = std::min(end, (c / packing.column_block + 1) * packing.column_block);
@@ -238,7 +283,7 @@ void unpack_row_avx2(const PackedMatrix& matrix, std::int64_t r, std::int64_t be
                            : static_cast<float>(packing.zero);
     float* const block = to + (c - begin);
     std::int64_t done = c;
-    if (matrix.format.bits == 4)
+    if (matrix.format.bits == 4 && c % 2 == 0)
       done = nibble_block(matrix, row, c, stop, scale, zero, block);
     else if (matrix.format.bits == 8)
       done = byte_block(matrix, row, c, stop, scale, zero, block);

@@ -1,11 +1,12 @@
-// The GPU's kernels for MatMul, Gemm and GemmSgd, and what each takes: by cuBLASLt float32,
-// bfloat16 and float16 where it has an algorithm, by a plain kernel those and the other types.
+// The GPU's kernels for products, and what each takes: by cuBLASLt float32, bfloat16 and float16
+// where it has an algorithm, by a plain kernel those and the other types.
 #include <cstdint>
 #include <limits>
 #include <utility>
 
 #include "kernels/cuda/kernel_forms.h"
 #include "kernels/cuda/products/own_kernels.h"
+#include "kernels/cuda/products/packed_numbers.h"
 #include "kernels/cuda/products/prepared_products.h"
 
 namespace tandem::cuda {
@@ -148,6 +149,16 @@ std::vector<Proposal> propose_plain_gemm_sgd(const KernelRequest&) {
   return {{.inputs = {dense, plain, plain, plain}, .outputs = {dense}}};
 }
 
+Refusal refuse_packed_without_algorithm(const KernelRequest& request,
+                                        const LtLibraryPointer& library) {
+  if (auto reason = refuse_packed(request)) return reason;
+  if (auto reason = refuse_product(request, library->gpu())) return reason;
+  const StripOperands of = strip_operands(request);
+  if (has_algorithm(library, of.x, of.strip, of.y)) return std::nullopt;
+  return "cuBLASLt has no algorithm for " + to_string(of.x.type) + " times " +
+         to_string(of.strip.type);
+}
+
 using Refuse = Refusal (*)(const KernelRequest&, const GpuContext&);
 using Propose = std::vector<Proposal> (*)(const LtLibraryPointer&, const KernelRequest&);
 using ProposePlain = std::vector<Proposal> (*)(const KernelRequest&);
@@ -198,6 +209,16 @@ void add_product_kernels(KernelList& list, const Gpu& gpu) {
                     return refuse_many_axes(r);
                   },
                   propose_plain_gemm_sgd, plain(prepare_gemm_sgd)});
+  add_row_major(
+      list, "cublas_lt.packed_matmul", "PackedMatMul",
+      [library](const KernelRequest& r) { return refuse_packed_without_algorithm(r, library); },
+      [library](const KernelRequest& r) {
+        return prepare_packed_matmul(library, r, Multiplier::library);
+      });
+  add_row_major(list, "cuda.packed_matmul", "PackedMatMul", refuse_packed,
+                plain(prepare_packed_matmul));
+  add_row_major(list, "cuda.unpack", "Unpack", refuse_packed,
+                [gpu](const KernelRequest& r) { return prepare_unpack(r, gpu); });
 }
 
 }  // namespace tandem::cuda

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "engine/graph/error.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/products/own_kernels.h"
+#include "kernels/cuda/products/packed_numbers.h"
 
 namespace tandem::cuda {
 namespace {
@@ -191,7 +193,97 @@ class GemmSgdKernel final : public PreparedKernel {
   float alpha_ = 0;
 };
 
+constexpr std::int64_t strip_numbers = std::int64_t{1} << 24;  // 64 MiB
+constexpr std::int64_t strip_unit = 64;  // columns of y: addresses keep their alignment
+
+/// y[..., n] = x[..., k] times the numbers of a packed matrix of n x k (transposed) or k x n.
+struct PackedShape {
+  std::int64_t n = 0, k = 0, strip = 1;
+  bool transposed = false;
+
+  explicit PackedShape(const KernelRequest& request)
+      : transposed(request.attributes().flag("transposed")) {
+    const Packing packing = packing_of(request.attributes(), request.inputs[1].type);
+    n = transposed ? packing.rows : packing.columns;
+    k = transposed ? packing.columns : packing.rows;
+    const std::int64_t units = strip_numbers / std::max<std::int64_t>(k, 1) / strip_unit;
+    strip = std::min(std::max<std::int64_t>(units, 1) * strip_unit, std::max<std::int64_t>(n, 1));
+  }
+
+  /// For this many columns of y.
+  StripOperands operands(const KernelRequest& request, std::int64_t columns) const {
+    StripOperands of{request.inputs[0], request.inputs[0], request.outputs[0]};
+    of.strip.type.shape = {k, columns};
+    of.strip.layout = row_major({k, columns});
+    if (transposed) of.strip.layout.strides = {1, k};
+    of.y.layout = row_major(of.y.type.shape);
+    of.y.type.shape.back() = columns;
+    return of;
+  }
+  PackedPart part(std::int64_t first, std::int64_t columns) const {
+    if (transposed) return {first, columns, 0, k};
+    return {0, k, first, columns};
+  }
+};
+
+class PackedMatMulKernel final : public PreparedKernel {
+ public:
+  PackedMatMulKernel(LtLibraryPointer library, const KernelRequest& request, Multiplier by)
+      : library_(std::move(library)),
+        shape_(request),
+        matrix_(packed_operand(request, 1)),
+        has_zeros_(request.is_present(3)),
+        bytes_(request.outputs[0].type.bytes()) {
+    if (bytes_ == 0 || shape_.k == 0) return;
+    const auto product = [&](std::int64_t columns) {
+      const StripOperands of = shape_.operands(request, columns);
+      return SomeProduct(library_, take_apart(of.x, of.strip, of.y), settings_of(request), by);
+    };
+    whole_ = product(shape_.strip);
+    const std::int64_t rest = shape_.n % shape_.strip;
+    if (rest > 0) last_ = product(rest);
+    strip_bytes_ = padded(static_cast<std::size_t>(shape_.strip * shape_.k) * sizeof(float));
+    workspace_bytes = strip_bytes_ + std::max(whole_.workspace_bytes(), last_.workspace_bytes());
+  }
+
+  void run(const KernelArguments& x) noexcept override {
+    GpuContext& gpu = library_->gpu();
+    auto* const y = static_cast<float*>(x.outputs[0]);
+    if (!whole_) return zero_bytes(gpu, y, bytes_, x.queue);
+    auto* const strip = static_cast<float*>(x.workspace);
+    const PackedMatrix matrix = at_addresses(matrix_, x, 1, has_zeros_);
+    for (std::int64_t first = 0; first < shape_.n; first += shape_.strip) {
+      const std::int64_t columns = std::min(shape_.strip, shape_.n - first);
+      unpack_numbers(gpu, matrix, shape_.part(first, columns), strip, x.queue);
+      const SomeProduct& product = columns == shape_.strip ? whole_ : last_;
+      product.run({.a = x.inputs[0],
+                   .b = strip,
+                   .y = y + first,
+                   .workspace = static_cast<char*>(x.workspace) + strip_bytes_,
+                   .queue = x.queue});
+    }
+  }
+
+ private:
+  LtLibraryPointer library_;
+  PackedShape shape_;
+  PackedMatrix matrix_;
+  bool has_zeros_;
+  std::size_t bytes_, strip_bytes_ = 0;
+  SomeProduct whole_, last_;  // empty: there is nothing to sum, and no last strip
+};
+
 }  // namespace
+
+std::unique_ptr<PreparedKernel> prepare_packed_matmul(const LtLibraryPointer& library,
+                                                      const KernelRequest& request, Multiplier by) {
+  return std::make_unique<PackedMatMulKernel>(library, request, by);
+}
+
+StripOperands strip_operands(const KernelRequest& request) {
+  const PackedShape shape(request);
+  return shape.operands(request, shape.strip);
+}
 
 std::unique_ptr<PreparedKernel> prepare_matmul(const LtLibraryPointer& library,
                                                const KernelRequest& request, Multiplier by) {

@@ -1,4 +1,4 @@
-// Prepared MatMul, Gemm and GemmSgd. Layouts are final: cuBLASLt can read the operands as they lie.
+// Prepared products. Layouts are final: cuBLASLt can read the operands as they lie.
 #pragma once
 
 #include <cstdint>
@@ -21,5 +21,15 @@ std::unique_ptr<PreparedKernel> prepare_gemm(const LtLibraryPointer& library,
                                              const KernelRequest& request, Multiplier by);
 std::unique_ptr<PreparedKernel> prepare_gemm_sgd(const LtLibraryPointer& library,
                                                  const KernelRequest& request, Multiplier by);
+
+/// PackedMatMul of row-major operands: unpacks a strip of the weight at a time into the workspace.
+std::unique_ptr<PreparedKernel> prepare_packed_matmul(const LtLibraryPointer& library,
+                                                      const KernelRequest& request, Multiplier by);
+
+/// x, the unpacked strip and y's columns of the first product of a PackedMatMul.
+struct StripOperands {
+  Operand x, strip, y;
+};
+StripOperands strip_operands(const KernelRequest& request);
 
 }  // namespace tandem::cuda
