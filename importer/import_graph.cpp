@@ -9,6 +9,7 @@
 #include "engine/graph/finiteness.h"
 #include "engine/graph/rewrite.h"
 #include "engine/graph/selector.h"
+#include "engine/operators/packed/packing.h"
 #include "importer/batch/refuse_ambiguous.h"
 #include "importer/branches.h"
 #include "importer/chosen_rows.h"
@@ -284,6 +285,9 @@ class Import {
       if (role.is_packed) {
         state.held_by = HeldBy::model;
         check_scales(tensor.name(), state.start);
+      } else if (stays_narrow(tensor.name(), state)) {
+        place_narrow(std::move(state));
+        continue;
       } else if (const DType dtype = session_.type_in_graph(state.start.dtype());
                  dtype != state.start.dtype()) {
         state.start = state.start.converted(dtype);
@@ -304,6 +308,25 @@ class Import {
       term = session_.value(session_.builder.state(std::move(state)));
       session_.settle(tensor.name(), term);
     }
+  }
+
+  bool stays_narrow(const std::string& name, const State& state) const {
+    return session_.options.keeps_16_bits && state.kind == StateKind::parameter &&
+           session_.type_in_graph(state.start.dtype()) != state.start.dtype() &&
+           state.start.shape().size() == 2 && !tables_.contains(name) && !resized_.contains(name);
+  }
+
+  void place_narrow(State state) {
+    const std::string name = state.name;
+    const Attributes attributes{
+        {"kind", std::string(packed_format(*packed_kind_of(state.start.dtype())).name)},
+        {"columns", state.start.shape().back()}};
+    session_.builder.set_scope({state.path.substr(0, state.path.rfind(':')), Phase::forward, {}});
+    const ValueId data = session_.builder.state(std::move(state));
+    Term& term = scope_.names[name];
+    term = session_.value(session_.builder.add_node("Unpack", {data}, attributes));
+    session_.builder.set_scope({});
+    session_.settle(name, term);
   }
 
   /// "q_proj:weight" also where quantizers call the bytes "q_proj.weight_Q4".

@@ -70,6 +70,9 @@ struct ImportOptions {
   std::vector<OperatorRule> random_rules;
   /// Buffers that were recognised by name or values and train all the same, as selectors.
   std::vector<std::string> trained_buffers;
+  /// Matrices of 16 bits have 16 bits in the graph, too, and Unpack makes them float32 where they
+  /// are read; otherwise they are float32.
+  bool keeps_16_bits = false;
 };
 
 /// Something that keeps a model from being trained.

@@ -12,7 +12,8 @@ namespace tandem {
 
 struct ModelNotice {
   // "random_on", "random_off", "buffers", "possible_buffers", "constant_weights", "unread_inputs",
-  // "batch_norm_modes", "moving_statistics" (of frozen parameters), "quantized"
+  // "batch_norm_modes", "moving_statistics" (of frozen parameters), "quantized",
+  // "packed_weights"
   std::string kind;
   std::string text;
   std::string fix;                 // the key to write, or what else helps

@@ -166,15 +166,16 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   return text;
 }
 
-/// Adds weights that no checkpoint holds, and adapters in this form; those of packed weights are
-/// never merged.
+/// Adds weights that no checkpoint holds, and adapters in this form; those of weights that are
+/// packed in the model file are never merged.
 void complete_weights(FoundCheckpoint& found, ConfiguredModel& model, AdapterForm form,
                       bool as_onnx, ExportedModel& exported) {
   add_frozen_weights(found.content, model, found.path);
   exported.resized = model.resized();
   std::vector<AdaptedWeight> merged, separate;
   for (const AdaptedWeight& weight : model.adapted()) {
-    const bool merges = form == AdapterForm::merged && !weight.is_packed;
+    const bool has_values = !weight.is_packed || model.stored().packed().contains(weight.name);
+    const bool merges = form == AdapterForm::merged && has_values;
     (merges ? merged : separate).push_back(weight);
   }
   merge_adapters(found.content, merged);
@@ -261,7 +262,9 @@ std::string v1::export_run(const std::string& run_or_checkpoint, const std::stri
   VocabularyCopies vocabularies(found.run_dir, copies_stem(to, as_peft));
   if (const std::string moved = moved_paths_of(resolved).text(); !moved.empty())
     found.warnings.push_back(moved);
-  const bool is_tuned = !config.parameters.lora.empty() || !config.parameters.head.empty();
+  const ParametersConfig& parameters = config.parameters;
+  const bool is_tuned = !parameters.lora.empty() || !parameters.head.empty() ||
+                        std::any_of(parameters.storage.begin(), parameters.storage.end(), packs);
   if (form == AdapterForm::inputs && config.parameters.lora.empty())
     refuse_names("--lora inputs", "the run has no adapters", "", "leave --lora inputs out");
   std::optional<OnnxFile> file;  // other formats contain only the trained weights

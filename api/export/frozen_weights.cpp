@@ -68,13 +68,20 @@ void add_frozen_weights(CheckpointContent& content, ConfiguredModel& model,
   const std::map<std::string, HostTensor> changed =
       initial_values(config.parameters, config.seed, graph, model.loading_parts());
   std::map<std::string, std::string> now;
+  const std::map<std::string, PackedTensor>& stored = model.stored().packed();
+  const std::set<std::string> scales = scales_names(stored);
   for (const State& state : graph.states) {
     if (state.held_by != HeldBy::model || find_tensor(content, state.name) != nullptr) continue;
     const auto value = changed.find(state.name);
     const HostTensor tensor = value == changed.end() ? state.start : value->second;
     now[state.name] = sha256(tensor.data(), tensor.bytes());
-    // Packed weights keep the bytes of the model file.
-    if (!is_packed(state)) content.model.push_back({state.name, tensor});
+    if (scales.contains(state.name)) continue;
+    // What parameters.storage packed is written as the numbers that it stands for; weights that are
+    // packed in the model file keep its bytes.
+    if (const auto packed = stored.find(state.name); packed != stored.end())
+      content.model.push_back({state.name, unpack(packed->second)});
+    else if (!is_packed(state))
+      content.model.push_back({state.name, tensor});
   }
   content.aliases = model.micro_batch().aliases;
   const auto is_here = [&](const std::string& name) {
@@ -113,7 +120,9 @@ void restore_frozen_states(StateStore& states, const CheckpointContent& content,
 void merge_adapters(CheckpointContent& content, const std::vector<AdaptedWeight>& adapted) {
   for (const AdaptedWeight& weight : adapted) {
     NamedTensor& own = tensor_of(content, weight.name);
-    own.tensor = merged_weight(weight, own.tensor, parts_of(content, weight));
+    // The sum is rounded once, to the type of the exported file.
+    own.tensor =
+        merged_weight(weight, own.tensor.converted(DType::float32), parts_of(content, weight));
   }
   remove_adapters(content, adapted);
 }

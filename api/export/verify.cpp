@@ -36,7 +36,8 @@ void compute_plainly(TrainedRun& run) {
   run.config.device = "cpu";
   run.config.precision = {};
   run.config.distillation = {};
-  run.config.parameters.storage.clear();
+  std::erase_if(run.config.parameters.storage,
+                [](const StorageRule& rule) { return !packs(rule); });
   run.placing = {};
 }
 

@@ -8,6 +8,7 @@
 
 namespace tandem::api {
 void FineTuning::resize(const OnnxFile& file, ImportOptions& options) {
+  options.keeps_16_bits = true;
   if (config_.parameters.head.empty()) return;
   if (!has_heads_) {
     heads_ = resized_layers(import_graph(file, engine_.operators, options).graph,
@@ -19,6 +20,7 @@ void FineTuning::resize(const OnnxFile& file, ImportOptions& options) {
 
 void FineTuning::apply(const ImportOptions& options, ImportResult& model) {
   start_heads(model.graph);
+  store(model.graph);
   adapt(options, model.graph);
   join_teacher(options, model.graph);
 }
@@ -34,6 +36,13 @@ void FineTuning::start_heads(Graph& graph) {
       state.starts_at_zero = false;
     }
   }
+}
+
+void FineTuning::store(Graph& graph) {
+  std::set<std::string> new_layers;
+  for (const ResizedState& head : heads_) new_layers.insert(head.name);
+  stored_.apply(graph, new_layers);
+  added_.merge(scales_names(stored_.packed()));
 }
 
 void FineTuning::adapt(const ImportOptions& options, Graph& graph) {

@@ -88,6 +88,11 @@ class ConfiguredModel {
     micro_batch();
     return tuning_.adapted();
   }
+  /// How weights that do not train are kept (parameters.storage).
+  const StoredWeights& stored() {
+    micro_batch();
+    return tuning_.stored();
+  }
   /// Shapes of last layers that differ from the file's (parameters.head).
   std::map<std::string, Shape> resized();
   /// Forward graphs of this model, kept for each policy that it was placed by.

@@ -138,6 +138,9 @@ std::vector<ModelNotice> ConfiguredModel::notices() {
     return state != nullptr && is_frozen(*state);
   });
   add_moving_statistics(notices);
+  if (std::string text = stored().summary(); !text.empty())
+    notices.push_back(
+        {.kind = "packed_weights", .text = std::move(text), .names = stored().errors()});
   return notices;
 }
 

@@ -504,11 +504,17 @@ std::string Trainer::summary() const {
   const Program& program = *my.training->main_program().program;
   const Graph& graph = program.lowered().graph;
   const ResolvedPolicy& resolved = my.placed.resolved();
+  const std::map<std::string, PackedTensor>& stored = my.model->stored().packed();
+  const std::set<std::string> scales = scales_names(stored);
   std::size_t parameters = 0, elements = 0;
   for (const State& state : graph.states) {
     if (state.kind != StateKind::parameter || !state.derived.is_saved()) continue;
+    if (scales.contains(state.name)) continue;
     ++parameters;
-    const TensorType& whole = state.shard ? state.shard->whole : state.start.type();
+    const auto packed = stored.find(state.name);
+    const TensorType& whole = packed != stored.end() ? packed->second.from
+                              : state.shard          ? state.shard->whole
+                                                     : state.start.type();
     elements += static_cast<std::size_t>(whole.elements());
   }
   std::size_t instructions = 0;

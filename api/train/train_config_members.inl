@@ -65,10 +65,11 @@ template <class V> void each_member(Of<ShapeSettings>, [[maybe_unused]] V v) {
   v("at", &ShapeSettings::at);
   v("rows", &ShapeSettings::rows);
 }
-template <> inline constexpr std::string_view words_of_enum<StorageKind> = "float32|split_bfloat16";
+template <> inline constexpr std::string_view words_of_enum<StorageKind> = "float32|split_bfloat16|float16|bfloat16|int8|int4|nf4";
 template <class V> void each_member(Of<StorageSettings>, [[maybe_unused]] V v) {
   v("at", &StorageSettings::at);
   v("kind", &StorageSettings::kind);
+  v("block", &StorageSettings::block);
 }
 template <class V> void each_member(Of<FixedRowSettings>, [[maybe_unused]] V v) {
   v("at", &FixedRowSettings::at);

@@ -51,17 +51,25 @@ struct ShapeRule {
   bool operator==(const ShapeRule&) const = default;
 };
 
-/// How the values of tables are kept between steps.
+/// How the values of a parameter are kept between steps.
 enum class StorageKind : std::uint8_t {
   float32,
   split_bfloat16,  // float32 as a bfloat16, which lookups read, and 16 bits more for the update
+  // Matrices that do not train (engine/operators/packed/pack.h):
+  float16,
+  bfloat16,
+  int8,
+  int4,
+  nf4,
 };
 template <>
-inline constexpr std::string_view names_of<StorageKind> = "float32|split_bfloat16";
+inline constexpr std::string_view names_of<StorageKind> =
+    "float32|split_bfloat16|float16|bfloat16|int8|int4|nf4";
 /// The last rule that covers a parameter wins.
 struct StorageRule {
   std::string at;
   StorageKind kind = StorageKind::float32;
+  std::int64_t block = 0;  // neighbours in a row that share a scale; 0: the kind's own number
   Where where;
   bool operator==(const StorageRule&) const = default;
 };
@@ -89,5 +97,8 @@ struct ParametersConfig {
   bool operator==(const ParametersConfig&) const;
 };
 void visit(KeyVisitor& v, ParametersConfig& c);
+
+/// Whether a rule of `storage` packs parameters that do not train.
+bool packs(const StorageRule& rule);
 
 }  // namespace tandem

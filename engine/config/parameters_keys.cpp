@@ -11,6 +11,10 @@ namespace tandem {
 DEFINE_COPIES(ParametersConfig);
 bool ParametersConfig::operator==(const ParametersConfig&) const = default;
 
+bool packs(const StorageRule& rule) {
+  return rule.kind != StorageKind::float32 && rule.kind != StorageKind::split_bfloat16;
+}
+
 template <std::derived_from<InitDefaults> Kind>
 static void visit(KeyVisitor&, Kind&) {}
 static void visit(KeyVisitor& v, ConstantInit& c) { v.key("value", c.value, "of all elements"); }
@@ -149,7 +153,16 @@ void visit_storage(KeyVisitor& v, StorageRule& rule) {
   v.key("at", selector(rule.at), required, "which parameters");
   v.key("kind", rule.kind, required,
         "split_bfloat16: lookups read, and links transfer, the value rounded to bfloat16; updates "
-        "of rows work on the whole float32");
+        "of rows work on the whole float32. Others than float32: matrices that do not train lie "
+        "packed in memory, and are computed with in float32");
+  v.key("block", rule.block, at_least(0),
+        "for int8, int4 and nf4: neighbours in a row that share a scale; 0: 64 for nf4, else 32");
+  v.when_read([&](const TableReader& table) {
+    constexpr std::int64_t vector = 8;
+    if (rule.block % vector != 0)
+      table.report(table.find("block")->where, "block", "not a multiple of 8", "32, 64, ...",
+                   std::to_string(rule.block));
+  });
 }
 
 KeyForm row_numbers(std::vector<std::int64_t>& member) {
@@ -224,7 +237,8 @@ void visit(KeyVisitor& v, ParametersConfig& c) {
            "lookups (Gather along axis 0) read them");
   v.tables(
       "storage", c.storage, "one rule", visit_storage,
-      "how tables that only lookups read are kept between steps; files hold float32 nevertheless");
+      "how parameters are kept in memory: tables that only lookups read, and matrices that do not "
+      "train; the last rule that covers a parameter counts");
   v.tables("fixed_rows", c.fixed_rows, "one rule", visit_fixed_rows,
            "rows that keep the values they start with, as those of PyTorch's padding_idx; rows of "
            "several rules add up");

@@ -139,7 +139,8 @@ std::vector<AdaptedWeight> adapted_weights(const Graph& graph,
     std::optional<Diagnostic> refused;  // the first one
     for (std::size_t s = 0; s < graph.states.size(); ++s) {
       const State& state = graph.states[s];
-      const bool is_own = state.held_by == HeldBy::checkpoint || is_packed(state);
+      const bool is_own = state.held_by == HeldBy::checkpoint || is_packed(state) ||
+                          packed_kind_of(state.start.dtype()).has_value();
       if (state.kind != StateKind::parameter || !is_own) continue;
       if (!is_all && !names.covers(selector, state)) continue;
       const std::vector<WeightReader> read_by = readers_of_weight(graph, readers, state);

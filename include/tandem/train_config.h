@@ -55,8 +55,9 @@ struct LoraSettings {  // parameters.lora[]
   Maybe<std::string> at; Maybe<std::int64_t> rank; Maybe<double> alpha, dropout; Maybe<bool> rslora, dora; };
 /// parameters.shape[]
 struct ShapeSettings { Maybe<std::string> at; Maybe<std::variant<std::int64_t, std::string>> rows; };
-enum class StorageKind { float32, split_bfloat16 };
-struct StorageSettings { Maybe<std::string> at; Maybe<StorageKind> kind; };  // parameters.storage[]
+enum class StorageKind { float32, split_bfloat16, float16, bfloat16, int8, int4, nf4 };
+/// parameters.storage[]
+struct StorageSettings { Maybe<std::string> at; Maybe<StorageKind> kind; Maybe<std::int64_t> block; };
 struct FixedRowSettings { Maybe<std::string> at; std::vector<std::int64_t> rows; };  // parameters.fixed_rows[]
 struct ParametersSettings {  // parameters: which parameters train, and what they start from
   std::vector<FreezeSettings> freeze; std::vector<LoadSettings> load; std::vector<InitSettings> init;

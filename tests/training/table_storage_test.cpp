@@ -28,15 +28,17 @@ TEST(TableStorage, IsWrittenAsItWasRead) {
     return parse_run_config("model = \"m.onnx\"\nsteps = 1\n[optimizer]\nkind = \"sgd\"\n",
                             "/folder/train.toml", {"parameters.storage=" + rules});
   };
-  const RunConfig config = parse(R"([{at="a", kind="split_bfloat16"}, {at="b", kind="float32"}])");
+  const RunConfig config =
+      parse(R"([{at="a", kind="split_bfloat16"}, {at="b", kind="nf4", block=128}])");
   ASSERT_EQ(config.parameters.storage.size(), 2u);
   EXPECT_EQ(config.parameters.storage[0].at, "a");
   EXPECT_EQ(config.parameters.storage[0].kind, StorageKind::split_bfloat16);
-  EXPECT_EQ(config.parameters.storage[1].kind, StorageKind::float32);
+  EXPECT_EQ(config.parameters.storage[1].kind, StorageKind::nf4);
+  EXPECT_EQ(config.parameters.storage[1].block, 128);
   EXPECT_EQ(parse_run_config(to_toml(config), "/folder/train.resolved.toml").parameters,
             config.parameters);
   const auto refused = [&](const std::string& rules) { return error_text([&] { parse(rules); }); };
-  EXPECT_THAT(refused(R"([{at="a", kind="bfloat16"}])"), HasSubstr("split_bfloat16"));
+  EXPECT_THAT(refused(R"([{at="a", kind="bfloat"}])"), HasSubstr("split_bfloat16"));
   EXPECT_THAT(refused(R"([{at="a"}])"), HasSubstr("kind"));
   EXPECT_THAT(refused(R"([{kind="split_bfloat16"}])"), HasSubstr("at"));
 }

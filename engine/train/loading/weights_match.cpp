@@ -4,6 +4,7 @@
 
 #include "engine/formats/weights/name_rules.h"
 #include "engine/graph/parameter_names.h"
+#include "engine/operators/packed/packing.h"
 
 namespace tandem {
 namespace {
@@ -77,6 +78,12 @@ class Matcher {
     ++match_.covered;
     const std::string* name = name_in_file(state);
     const bool may_differ = parts_.added.contains(state.name);
+    if (name != nullptr && is_packed(state) && is_floating(file_.type(*name).dtype)) {
+      match_.differences.push_back(
+          {Kind::other_shape, *name, file_.type(*name).shape, state.name, whole_shape(state),
+           "it is packed here: export the loaded model without parameters.storage, and pack that"});
+      return;
+    }
     if (name == nullptr) {
       if (rule_.missing_is_error && !may_differ)
         match_.differences.push_back(
