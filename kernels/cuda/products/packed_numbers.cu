@@ -12,7 +12,7 @@ using reductions::Floats;
 
 /// Zero points: bytes or floats.
 struct ZeroPoints {
-  Floats all;  // of any type; null: `same` everywhere
+  Floats all;  // bytes or floats; null: `same` everywhere
   float same = 0;
 
   TANDEM_HOST_DEVICE float get(std::int64_t i) const {
