@@ -128,7 +128,10 @@ class ManualPages(unittest.TestCase):
 
 class Parts(unittest.TestCase):
     def test_every_library_of_the_program_belongs_to_a_part(self):
-        self.assertTrue(parts.needed(PROGRAM))
+        needed = parts.needed(PROGRAM)
+        self.assertTrue(needed)
+        if any(name.startswith(("libasan", "libubsan", "libtsan")) for name in needed):
+            self.skipTest("a program with sanitizers is never packed")
         self.assertEqual(parts.unknown_libraries(parts.parts_of([]), [PROGRAM]), [])
         without = [part for part in parts.parts_of([]) if part["name"] != "Protocol Buffers"]
         self.assertEqual(len(parts.unknown_libraries(without, [PROGRAM])), 1)
