@@ -213,6 +213,7 @@ struct PackedShape {
   /// For this many columns of y.
   StripOperands operands(const KernelRequest& request, std::int64_t columns) const {
     StripOperands of{request.inputs[0], request.inputs[0], request.outputs[0]};
+    of.x.layout = row_major(of.x.type.shape);
     of.strip.type.shape = {k, columns};
     of.strip.layout = row_major({k, columns});
     if (transposed) of.strip.layout.strides = {1, k};

@@ -128,7 +128,7 @@ std::vector<std::string> values_for(const KeyInfo& key) {
   const double low = std::max(key.low, 0.0), high = std::min(key.high, low + 10);
   if (key.type & boolean_value) values.insert(values.end(), {"true", "false"});
   if (key.type & (integer_value | number_value))
-    for (const int above : {1, 2})
+    for (const int above : {1, 2, 8})
       values.push_back(std::to_string(std::llround(std::ceil(low)) + above));
   if (key.type & number_value) values.push_back(toml_number(low + (high - low) * 0.25));
   if (key.type & number_value) values.push_back(toml_number(key.low * 0.5));
