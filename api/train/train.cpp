@@ -545,6 +545,9 @@ std::string Trainer::summary() const {
     text += notice.is_warning ? "\nwarning    " : "\nnote       ";
     text += in_one_line(notice);
   }
+  if (my.options.verbose) {
+    for (const std::string& line : my.model->stored().errors()) text += "\nnote       " + line;
+  }
   if (const std::string told = long_samples(my.config.model.file, imported); !told.empty())
     text += "\nwarning    " + told;
   for (const Diagnostic& d : my.model->export_warnings()) text += "\nwarning    " + to_string(d);

@@ -142,8 +142,10 @@ TEST_F(StoredWeightsRun, APolicyPlacesWhatIsPacked) {
     TrainOptions options;
     options.overrides = {adapters, packed(kind), policy, "steps=6", "eval.every=6 steps"};
     options.run_dir = folder_ / (kind + " placed");
+    options.verbose = true;
     Trainer trainer(digits + "train.toml", options);
-    EXPECT_THAT(trainer.summary(), HasSubstr("parameters on cpu, read on gpu"));
+    EXPECT_THAT(trainer.summary(), AllOf(HasSubstr("parameters on cpu, read on gpu"),
+                                         HasSubstr("fc1:weight: " + kind + ", error 0.0")));
     trainer.run();
     for (const auto& [name, tensor] : adapters_of(options.run_dir)) {
       for (std::int64_t i = 0; i < tensor.type().elements(); ++i)
