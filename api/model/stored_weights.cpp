@@ -44,10 +44,13 @@ std::set<std::string> weights_with_values(const Graph& graph,
 
 PackedKind kind_of(const StorageRule& rule) { return *packed_kind(choice_name(rule.kind)); }
 
-Diagnostic trained_problem(const StorageRule& rule, const State& state) {
-  return at(rule.where, state.path,
+/// `first` of the parameters that train.
+Diagnostic trained_problem(const StorageRule& rule, const State& first, int count) {
+  const std::string which =
+      count == 1 ? "this one does" : fmt::format("this one and {} more do", count - 1);
+  return at(rule.where, first.path,
             "parameters.storage: " + std::string(choice_name(rule.kind)) +
-                " is for parameters that do not train, and this one does",
+                " is for parameters that do not train, and " + which,
             "a frozen parameter", "",
             "train adapters in its place, parameters.lora, freeze it, parameters.freeze, or let "
             "the rule's selector leave it out");
@@ -109,6 +112,7 @@ void StoredWeights::apply(Graph& graph, const std::set<std::string>& new_layers)
   std::map<std::string, PackedTensor> packed;
   std::vector<Diagnostic> problems;
   std::set<const StorageRule*> used;
+  std::map<const StorageRule*, std::vector<const State*>> trained;
   for (const State& state : graph.states) {
     if (!is_matrix(state)) continue;
     const StorageRule* const rule = rule_of(state, names);
@@ -119,7 +123,7 @@ void StoredWeights::apply(Graph& graph, const std::set<std::string>& new_layers)
     const bool is_changed =
         is_covered(parameters.init, state, names) || is_covered(parameters.load, state, names);
     if (is_packed && is_trained)
-      problems.push_back(trained_problem(*rule, state));
+      trained[rule].push_back(&state);
     else if (is_packed && is_covered(parameters.init, state, names))
       problems.push_back(changed_problem(*rule, state));
     else if (is_packed)
@@ -129,6 +133,8 @@ void StoredWeights::apply(Graph& graph, const std::set<std::string>& new_layers)
                               !is_changed && !with_values.contains(state.name);
     if (has_16_bits && !is_packed) (stays_narrow ? narrow : widened).push_back(state.name);
   }
+  for (const auto& [rule, states] : trained)
+    problems.push_back(trained_problem(*rule, *states[0], static_cast<int>(states.size())));
   for (const StorageRule& rule : parameters.storage) {
     if (packs(rule) && !used.contains(&rule))
       problems.push_back(unused_problem(rule, graph, names));
