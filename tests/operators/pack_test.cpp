@@ -59,8 +59,8 @@ TEST(Pack, Nf4TakesTheNearestNumberOfTheTable) {
   EXPECT_EQ(packed.scales.number(0), 2);
 }
 
-// Numbers of a normal distribution in blocks of 32 and 64; QLoRA's figure 3 and llama.cpp's measurements of
-// Q8_0 and Q4_0 are of this size.
+// Numbers of a normal distribution in blocks of 32 and 64; QLoRA's figure 3 and llama.cpp's
+// measurements of Q8_0 and Q4_0 are of this size.
 TEST(Pack, ErrorsAreOfTheUsualSize) {
   const HostTensor w = random_matrix(64, 1000);
   const auto error = [&](PackedKind kind) { return pack(w, kind, usual_block(kind), "w").error; };
