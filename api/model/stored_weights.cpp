@@ -100,8 +100,7 @@ void StoredWeights::pack_once(const State& state, const StorageRule& rule) {
   const std::int64_t block = rule.block > 0 ? rule.block : usual_block(kind);
   packed_.emplace(state.name, pack(state.start, kind, block, state.name));
   paths_[state.name] = state.path;
-  if (is_file_mapping(state.start.data(), state.start.bytes()))
-    drop_file_pages(state.start.data(), state.start.bytes());
+  drop_large_value(state.start.data(), state.start.bytes());
 }
 
 void StoredWeights::apply(Graph& graph, const std::set<std::string>& new_layers) {

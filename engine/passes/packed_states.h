@@ -20,9 +20,10 @@ bool is_kept_in_16_bits(const Graph& graph, const State& state);
 Graph widened_states(Graph graph, const OperatorSet& operators,
                      const std::vector<std::string>& names);
 
-/// The graph in which `states` (by name), parameters of float32 or kept in 16 bits, do not train
-/// and start as their packed data; their scales are further parameters, "NAME/scales". Each reader
-/// of them, and of the parameters `narrow`, which stay in 16 bits, has an Unpack of its own.
+/// The graph with packed parameters, each reader of which reads them through an Unpack of its own.
+/// `states`: packed data by the name of a parameter, which is of float32 or kept in 16 bits; it no
+/// longer trains, and its scales become a further parameter, "NAME/scales". `narrow`: names of
+/// parameters that are kept in 16 bits and stay so.
 Graph packed_states(const Graph& graph, const OperatorSet& operators,
                     const std::map<std::string, PackedTensor>& states,
                     const std::vector<std::string>& narrow);

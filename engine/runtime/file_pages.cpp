@@ -50,4 +50,8 @@ void release_file_pages(const void* data, std::size_t bytes) {
 
 void drop_file_pages(const void* data, std::size_t bytes) { advise(data, bytes, MADV_DONTNEED); }
 
+void drop_large_value(const void* data, std::size_t bytes) {
+  if (bytes >= least_mapped_bytes && is_file_mapping(data, bytes)) drop_file_pages(data, bytes);
+}
+
 }  // namespace tandem

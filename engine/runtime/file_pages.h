@@ -20,4 +20,7 @@ void release_file_pages(const void* data, std::size_t bytes);
 /// for pages that were not written to: what was written is lost.
 void drop_file_pages(const void* data, std::size_t bytes);
 
+/// drop_file_pages for a large value that lies in a mapped file; nothing for any other value.
+void drop_large_value(const void* data, std::size_t bytes);
+
 }  // namespace tandem

@@ -140,22 +140,6 @@ bool is_of_a_formula(const OnnxFile::Content& file, const std::string& name,
   return is_named_so || value.shape().empty();
 }
 
-/// Takes the pages of a large tensor's file out of the process again, once its values were looked
-/// at: files may be larger than the memory.
-class ReadPages {
- public:
-  explicit ReadPages(const HostTensor& value) : value_(value) {}
-  ~ReadPages() {
-    if (value_.bytes() >= least_mapped_bytes && is_file_mapping(value_.data(), value_.bytes()))
-      drop_file_pages(value_.data(), value_.bytes());
-  }
-  ReadPages(const ReadPages&) = delete;
-  ReadPages& operator=(const ReadPages&) = delete;
-
- private:
-  const HostTensor& value_;
-};
-
 /// For an initializer that may be a buffer as far as the file says: its name or its values may show
 /// it.
 Role parameter_or_buffer(const std::string& name, const HostTensor& value, const Uses& use,
@@ -269,7 +253,6 @@ std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content&
                           is_packed ? "packed: no step changes it" : "scales of a packed weight");
       roles[name].is_packed = true;
     } else {
-      const ReadPages pages(value);
       const bool is_made_up =
           (!numbered && is_generated_name(name)) || is_of_a_formula(file, name, value);
       const Uses& how = use == uses.end() ? Uses{} : use->second;
@@ -280,6 +263,8 @@ std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content&
         role.is_recognised_buffer = is_sure;
       }
       roles[name] = std::move(role);
+      // Its values were looked at, and files may be larger than the memory.
+      drop_large_value(value.data(), value.bytes());
     }
   }
   return roles;

@@ -92,11 +92,8 @@ void TrainingLoop::initialise_states(const Graph& forward) {
 
 // The states have their values now; the model file's pages go back to the system.
 void TrainingLoop::drop_start_values(const Graph& forward) {
-  for (const State& state : forward.states) {
-    const HostTensor& start = state.start;
-    if (start.bytes() >= least_mapped_bytes && is_file_mapping(start.data(), start.bytes()))
-      drop_file_pages(start.data(), start.bytes());
-  }
+  for (const State& state : forward.states)
+    drop_large_value(state.start.data(), state.start.bytes());
 }
 
 void TrainingLoop::check_data(const Graph& forward) {
